@@ -17,7 +17,7 @@ use serde_json::Value;
 pub const MARK: &str = "x-artifact-items";
 /// Characters of an item's type or id. An item with more is left out.
 pub const ID_CHARS_MAX: usize = 128;
-/// Characters of an item's name; what is longer is cut.
+/// Characters of an item's name; a longer one is cut.
 pub const NAME_CHARS_MAX: usize = 120;
 
 /// A thing that a tool keeps.
@@ -47,8 +47,8 @@ pub fn lists_items(tool: &ToolDefinition) -> bool {
             .all(|capability| matches!(bucket(capability), Some((_, Access::ReadOnly))))
 }
 
-/// Reads the items of a listing's result, `{"items":[{"type","id","name"}]}`, in the order of
-/// their types, names and ids. What is hidden in a text is written as its number.
+/// Reads the items of a listing's result, `{"items":[{"type","id","name"}]}`, in the order of their
+/// types, names and ids. Hidden characters of a text are written as numbers.
 ///
 /// # Errors
 /// The result has another shape; the text names the part.

@@ -125,7 +125,7 @@ pub enum Unfit {
 }
 
 impl Unfit {
-    /// The limit that was met, as the ledger names it; none when no limit is in the way.
+    /// The exceeded limit, by its name in the ledger; none if no limit is exceeded.
     #[must_use]
     pub fn limit(self) -> Option<&'static str> {
         match self {
@@ -190,7 +190,7 @@ impl BucketGrant {
     /// quota was lowered meanwhile.
     ///
     /// # Errors
-    /// The quota that is in the way.
+    /// The exceeded quota.
     pub fn may_grow(&self, from: BucketSize, to: BucketSize) -> Result<(), Unfit> {
         if to.keys > from.keys && to.keys > u64::from(self.keys_max) {
             return Err(Unfit::QuotaKeys { max: self.keys_max });

@@ -1,4 +1,4 @@
-//! Confirmation: the tools that a definition or a grant lets nobody call before a user has agreed.
+//! Confirmation: the tools that a definition or a grant permits only after a user has agreed.
 //!
 //! The question and its answer are approvals, which are part of the work.
 

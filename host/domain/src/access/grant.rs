@@ -27,13 +27,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A list of names, where `*` stands for any run of characters and everything else for itself.
+/// A list of names, where `*` stands for any run of characters and all other characters for
+/// themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct PatternList(pub Vec<String>);
 
 impl PatternList {
-    /// Returns whether any pattern matches the whole name. An empty list matches nothing.
+    /// Returns whether any pattern matches the whole name.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.matching(name).is_some()
@@ -98,7 +99,7 @@ impl PatternList {
 pub const NAMED_ONLY: [&str; 3] = [MEMORY_TOOLS, PANEL_TOOLS, TRIGGERS];
 /// The beginning of the names of the tools with which agents search and keep notes.
 pub const MEMORY_TOOLS: &str = "memory_";
-/// The beginning of the names of the tools that look at a user's panels.
+/// The prefix of the tools that read a user's panels.
 pub const PANEL_TOOLS: &str = "panels_";
 /// The beginning of the names of capabilities on triggers.
 pub const TRIGGERS: &str = "triggers.";

@@ -150,7 +150,7 @@ pub struct NewKey {
     pub user: UserId,
     /// Its name; may be empty.
     pub name: String,
-    /// The scopes that it is to have.
+    /// The scopes of the new key.
     pub scopes: BTreeSet<Scope>,
     /// Lifetime in seconds. Without it, the default of [`KEY_LIFETIME_S`] counts, and no longer
     /// than the key that asks lasts.
@@ -238,7 +238,7 @@ pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), 
     }
 }
 
-/// The way in which a key ended.
+/// How a key ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// It was revoked.

@@ -100,7 +100,7 @@ pub struct WantedFolder {
     pub reason: String,
 }
 
-/// A bucket that a component would like to have.
+/// A bucket that a component requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedBucket {
@@ -141,7 +141,7 @@ pub enum BadManifest {
     /// The component has more than one.
     #[error("the component has more than one; leave one")]
     Several,
-    /// It is not what a manifest is.
+    /// It is no valid manifest.
     #[error("it is not a manifest of layout {LAYOUT}: {0}")]
     Malformed(String),
     /// Its layout is unknown.
@@ -168,14 +168,14 @@ pub enum BadManifest {
         /// Its entries.
         count: usize,
     },
-    /// A value that nobody can grant.
+    /// A value that cannot be granted.
     #[error("`{place}` is {value:?}, which is not {expected}")]
     Unfit {
         /// Its place.
         place: String,
         /// The value.
         value: String,
-        /// A value that could stand there.
+        /// A valid value.
         expected: &'static str,
     },
 }

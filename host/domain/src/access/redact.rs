@@ -139,7 +139,7 @@ impl Redaction {
         self.release(kept)
     }
 
-    /// Returns the bytes that were held back. No chunk may follow.
+    /// Returns the withheld bytes. No chunk may follow.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut found = Vec::new();
         for scan in &mut self.scans {

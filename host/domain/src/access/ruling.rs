@@ -3,15 +3,15 @@
 use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 
-/// Stands for calling a tool, where a decision is not about a capability.
+/// The name of a tool call, in a decision that is not about a capability.
 pub const TOOL_CALL: &str = "tools.call";
-/// Stands for a step of the agent itself.
+/// The name of a step of the agent itself.
 pub const STEP: &str = "agents.step";
-/// Stands for asking a model.
+/// The name of a model call.
 pub const MODEL_CALL: &str = "models.call";
-/// Stands for starting a program of the operating system in a model's place.
+/// The name of starting a program of the operating system in a model's place.
 pub const PROGRAM_RUN: &str = "programs.run";
-/// The capability to dispatch to another agent.
+/// The name of a dispatch to another agent.
 pub const AGENT_CALL: &str = "agents.call";
 
 /// The rule that decided. For the operator; a guest and a model learn only that something was

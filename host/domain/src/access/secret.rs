@@ -56,7 +56,7 @@ impl Secret {
         }
     }
 
-    /// The same behind a prefix, as it stands in a slot.
+    /// The same after a prefix, as a slot contains it.
     #[must_use]
     pub fn behind(&self, prefix: &str) -> Self {
         Self(format!("{prefix}{}", self.0).into())

@@ -1,5 +1,5 @@
-//! Tools as the host sees them: definitions, effect classes, client actions, and how a call goes
-//! on.
+//! Tools as the host sees them: definitions, effect classes, client actions, and the continuation
+//! of a call.
 
 mod shown;
 pub mod wording;
@@ -75,7 +75,7 @@ pub struct ClientAction {
 pub enum ToolError {
     /// The arguments make no sense.
     InvalidArguments(String),
-    /// The thing that was asked for is not there.
+    /// The requested thing does not exist.
     NotFound(String),
     /// The host or the world refused.
     Denied,

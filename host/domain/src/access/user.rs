@@ -15,11 +15,11 @@ pub const RESERVED_WORDS: [&str; 8] = [
 
 /// Bytes of a user's id.
 pub(crate) const USER_BYTES_MAX: usize = 64;
-/// The beginning of ids that are made of claims.
+/// The prefix of ids derived from claims.
 const FOREIGN: &str = "oidc-";
 
 /// A user's id: 1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.` and `@`. It begins with a letter or a
-/// digit, and is none of the words that give segments of paths their meaning.
+/// digit, and is no reserved word of path segments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9._@-]{0,63}$")]
 pub struct UserId(String);
@@ -36,14 +36,14 @@ pub struct NotAUser {
     given: String,
 }
 
-/// The rule by which a host names the users of an issuer of tokens.
+/// The rule by which a host names the users of a token issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
     /// The issuer's own names, if they are valid ids: its `alice` is the user who has an API key as
     /// `alice`. At most one issuer's users are named so, because the `alice` of two issuers need
     /// not be the same person.
     Plain,
-    /// By what follows from issuer and claim together, so that no other user has the same id.
+    /// By an id derived from issuer and claim together, so that no other user has the same id.
     ByIssuer,
 }
 

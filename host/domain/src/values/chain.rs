@@ -3,7 +3,7 @@
 use crate::values::digest::Digest;
 
 /// The parts of an event that its hash commits to. The payload enters as its salted digest: it can
-/// be erased and the chain still holds.
+/// be erased and the chain still verifies.
 #[derive(Debug, Clone, Copy)]
 pub struct Link<'a> {
     /// The hash of the event before; 32 zero bytes before the first.

@@ -8,7 +8,7 @@
 
 use crate::values::time::Timestamp;
 
-/// Milliseconds by which the host's time follows the wall clock ahead at once within any
+/// The most milliseconds by which the host's time follows a wall clock ahead at once within any
 /// [`DOUBT_MS`], all steps together.
 pub const LEAD_MS_MAX: u64 = 60 * 1_000;
 /// Milliseconds that have to pass until a larger lead is followed, unless an operator confirms it.
@@ -39,17 +39,17 @@ pub struct Lead {
 /// Information about the time before a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Past {
-    /// The time of the last of what is stored.
+    /// The latest stored time.
     pub last: Option<Timestamp>,
     /// The present as the host's last process would tell it. Known only on a machine that was not
     /// booted since.
     pub transferred: Option<Timestamp>,
-    /// The time by which credentials end, if an operator has confirmed a wall clock that was behind
-    /// the host's time: as it would be now, or after a boot as it was last written down.
+    /// The expiry time of credentials, if an operator has confirmed a wall clock that was behind
+    /// the host's time: its present value, or after a boot its last stored one.
     pub credentials: Option<Timestamp>,
 }
 
-/// A time by which credentials end, apart from the host's.
+/// An expiry time of credentials that differs from the host's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirmed {
     /// This time at the last reading.
@@ -66,7 +66,7 @@ pub struct HostTime {
     /// The expiry time of credentials, while it is behind the host's: an operator has confirmed a
     /// wall clock that was behind. The two then converge, by a hundredth of the elapsed time.
     credentials: Option<Pace>,
-    /// The host began so much later than the last of what is stored: it may have been down for so
+    /// The host began this much later than the latest stored time: it may have been down for so
     /// long, or the wall clock jumped meanwhile.
     gap: Option<Doubt>,
 }
@@ -91,7 +91,7 @@ impl Doubt {
     }
 }
 
-/// The leads of the wall clock that were followed at once, less the time that was lost since.
+/// The leads of the wall clock that were followed at once, minus the time lost since.
 ///
 /// They are counted for the present span of [`DOUBT_MS`] and for the one before: any time of that
 /// length lies within the two.
@@ -116,7 +116,7 @@ impl Followed {
         self.before_ms = self.before_ms.saturating_sub(lost_before_ms);
     }
 
-    /// Milliseconds by which the wall clock may be ahead now and is followed at once.
+    /// Milliseconds by which the wall clock may be ahead now and still be followed at once.
     fn left_ms(self) -> u64 {
         LEAD_MS_MAX.saturating_sub(self.before_ms + self.ms)
     }
@@ -205,8 +205,8 @@ impl Pace {
 }
 
 impl HostTime {
-    /// Begins where the last process would be, or else at the wall clock, and not before the last
-    /// of what is stored: so no timer has more than its whole length before it.
+    /// Begins at the last process's time, or otherwise at the wall clock, and never before the
+    /// latest stored time. So no timer has more than its whole length left.
     #[must_use]
     pub fn begin(read: Reading, past: Past) -> Self {
         let last = past.last.unwrap_or_default();
@@ -229,7 +229,7 @@ impl HostTime {
         time
     }
 
-    /// Goes on to the moment of a reading.
+    /// Advances to the moment of a reading.
     pub fn go_on(&mut self, read: Reading) {
         let passed_ms = read.passed_ms.saturating_sub(self.read.passed_ms);
         self.pace.go_on(read, passed_ms);
@@ -287,8 +287,8 @@ impl HostTime {
             .max(self.read.wall)
     }
 
-    /// The time by which credentials end, if an operator has confirmed a wall clock behind the
-    /// host's time, and the host's time is ahead still.
+    /// The expiry time of credentials, if an operator has confirmed a wall clock behind the host's
+    /// time, and the host's time is still ahead.
     #[must_use]
     pub fn confirmed(&self) -> Option<Confirmed> {
         self.credentials.map(|pace| Confirmed {

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const DIFFERENCES_MAX: usize = 256;
 /// Levels of keys that are compared. A deeper difference is named by the key above it.
 const DEPTH_MAX: usize = 8;
-/// The value of a key that is not there.
+/// The value of a missing key.
 static NOTHING: Value = Value::Null;
-/// The fields by which an entry of a list is known.
+/// The fields that identify an entry of a list.
 const IDS: [&str; 2] = ["agentId", "id"];
 
 /// The kind of a difference.
@@ -47,7 +47,7 @@ pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
     comparison.found
 }
 
-/// A comparison under way.
+/// The state of a comparison.
 struct Comparison {
     depth: usize,
     found: Vec<Difference>,

@@ -30,7 +30,7 @@ pub enum ErrorCategory {
     RegistrationFailed,
     /// The host, the agent or the session accepts nothing now.
     NotReady,
-    /// The request, or the message in it, makes no sense.
+    /// The request, or the message in it, is invalid.
     MessageInvalid,
     /// A message was accepted, and its turn has no reply.
     MessageProcessingFailed,
@@ -38,7 +38,7 @@ pub enum ErrorCategory {
     ShutdownInProgress,
     /// No model gave a reply.
     LlmRequestFailed,
-    /// A model's reply broke off, or is none.
+    /// A model's reply broke off, or is invalid.
     LlmStreamFailed,
     /// The agent has no such tool.
     ToolNotAvailable,
@@ -83,7 +83,7 @@ pub enum ErrorKind {
     TooLarge = 413,
     /// The input is of a type that is not taken.
     Unsupported = 415,
-    /// The input makes no sense.
+    /// The input is invalid.
     Invalid = 422,
     /// Not now: try again later.
     Busy = 429,
@@ -120,7 +120,7 @@ pub struct CodeTraits {
 macro_rules! codes {
     ($($code:ident = $word:literal, $kind:ident, $retry:ident $(($seconds:literal))?
         $(, $category:ident)? $(=> $field:literal)?;)+) => {
-        /// A code of errors of requests: of refusals by a rule, and of what the API itself refuses.
+        /// A code of request errors: refusals by a rule, and refusals of the API itself.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ErrorCode {
             $(
@@ -365,7 +365,7 @@ impl PartialEq<&str> for ErrorCode {
     }
 }
 
-/// Returns the properties of a code; none of a code that an agent or a tool chose itself.
+/// Returns the properties of a code; none for a code that an agent or a tool chose itself.
 #[must_use]
 pub fn find(code: &str) -> Option<CodeTraits> {
     let of_request = ErrorCode::from_word(code).map(ErrorCode::traits);

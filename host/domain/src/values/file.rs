@@ -1,5 +1,4 @@
-//! Files that a client hands over in a session: what they may be called, how large they may be and
-//! how many there may be.
+//! Files that a client uploads in a session: their names, sizes and number.
 //!
 //! The bytes are a blob. The other stored data of a file is here; a widget's requirements for files
 //! are in `widget/upload.rs`.

@@ -82,7 +82,7 @@ uuid_ids! {
     AgentId
     /// A session: a label on the head of a tree of turns. A UUIDv4.
     SessionId
-    /// A conversation: what a session and its forks have in common. A UUIDv4.
+    /// A conversation: shared by a session and its forks. A UUIDv4.
     ConversationId
     /// A run: a turn in the making. A UUIDv7, known from its start.
     RunId
@@ -93,8 +93,8 @@ uuid_ids! {
     /// A note of an agent's memory: half of a hash of its origin, so that repeating the same step
     /// makes the same note.
     NoteId
-    /// A trigger: half of a hash of its name, so that a trigger of the same name goes on with the
-    /// same history.
+    /// A trigger: half of a hash of its name, so that a trigger of the same name continues the same
+    /// history.
     TriggerId
     /// A connector: half of a hash of its name.
     ConnectorId
@@ -211,7 +211,7 @@ impl NoteId {
         Self(half_of(Digest::of_parts(&[b"note", &operation.0.0])))
     }
 
-    /// The id of a note that was kept without one, by the position of its event.
+    /// The id of a note that was stored without one, by the position of its event.
     #[must_use]
     pub fn of_position(agent: AgentId, position: u64) -> Self {
         Self(half_of(Digest::of_parts(&[

@@ -1,5 +1,5 @@
-//! JSON from outside. It is not nested deeper than what can be read again, wherever it is stored.
-//! Each object has each key once, so that all readers of the text read the same.
+//! JSON from outside. Its depth is limited, so that it can be read again wherever it is stored.
+//! Each object has each key once, so that all readers of the text agree.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -106,7 +106,7 @@ fn loses_digits(token: &str) -> bool {
     let digits = token.strip_prefix('-').unwrap_or(token);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let read = is_whole.then(|| token.parse::<Number>().ok()).flatten();
-    // Minus zero is no integer of 64 bits, and has nothing to lose.
+    // Minus zero is no integer of 64 bits, and loses nothing.
     read.is_some_and(|read| read.is_f64()) && digits != "0"
 }
 
@@ -240,8 +240,8 @@ pub fn depth(text: &[u8]) -> usize {
     deepest
 }
 
-/// Returns whether lists and objects in a value are nested deeper than so many levels. It looks no
-/// deeper.
+/// Returns whether lists and objects in a value are nested deeper than so many levels. Deeper
+/// levels are not read.
 #[must_use]
 pub fn is_deeper(value: &Value, levels: usize) -> bool {
     match (value, levels.checked_sub(1)) {

@@ -62,7 +62,7 @@ pub const STEP_BYTES_MAX: usize = 4 << 20;
 /// Bytes of text beyond which a tool's output, a client's answer or another agent's reply is stored
 /// as a blob.
 pub const INLINE_TEXT_BYTES_MAX: usize = 32 << 10;
-/// Bytes of head, and of tail, that remain of what is kept as a blob.
+/// Bytes of head, and of tail, that are kept of text moved to a blob.
 pub const SPILL_EDGE_BYTES: usize = 4 << 10;
 /// Bytes of one input.
 pub const INPUT_BYTES_MAX: usize = 1 << 20;

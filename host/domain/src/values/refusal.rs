@@ -1,4 +1,4 @@
-//! Refusals of commands by a rule, with what the caller needs to correct them.
+//! Refusals of commands by a rule, with the facts that the caller needs for a correction.
 
 use crate::values::error_code::{ErrorCode, ErrorKind};
 use serde_json::Value;

@@ -51,7 +51,7 @@ pub const COMPARISONS_MAX: u64 = 1_000_000;
 
 /// Letters that are shown of a name in the place of a fault.
 const SHOWN_CHARS_MAX: usize = 40;
-/// Steps that are shown of the way to a fault, the last ones.
+/// Steps shown of the path to a fault: the last ones.
 const PLACE_STEPS_MAX: usize = 16;
 
 /// A schema that is not taken: where in it, and why.
@@ -91,11 +91,10 @@ pub enum Problem {
     /// It has too many references.
     #[error("the schema has more than {REFERENCES_MAX} references")]
     References,
-    /// A reference leads out of the schema, or to a place that is known only once a document is
-    /// compared.
+    /// A reference leads out of the schema, or to a place that depends on the document.
     #[error("only references within the schema can be followed, such as `#/$defs/name`")]
     Outside,
-    /// A reference leads nowhere.
+    /// A reference has no target.
     #[error("this refers to what is not there, or there twice")]
     Missing,
     /// A part of it is a schema document of its own.

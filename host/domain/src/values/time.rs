@@ -36,7 +36,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// ISO 8601 with a time zone; without one, UTC is meant, as systems mean it that leave it out.
+/// ISO 8601 with a time zone; without one it is UTC, as in systems that omit it.
 impl FromStr for Timestamp {
     type Err = NotATime;
     fn from_str(text: &str) -> Result<Self, NotATime> {

@@ -34,7 +34,7 @@ pub struct Page {
 }
 
 impl Overlay {
-    /// Nothing, over a bucket that is stored in this size.
+    /// No writes, over a stored bucket of this size.
     #[must_use]
     pub fn over(size: BucketSize) -> Self {
         Self {
@@ -50,8 +50,8 @@ impl Overlay {
         self.entries.get(key).map(Option::as_deref)
     }
 
-    /// Sets a key to a value, or deletes it. `stored` is how many bytes the stored value of the key
-    /// has, if there is one.
+    /// Sets a key to a value, or deletes it. `stored` is the length in bytes of the key's stored
+    /// value, if there is one.
     ///
     /// # Errors
     /// The key or the value is invalid, or a limit is exceeded. Nothing has changed then.
@@ -113,8 +113,8 @@ impl Overlay {
     }
 
     /// The page of keys after a key. `stored` is the first of the stored keys after it, in the
-    /// order of their bytes: one more than a page has, or all that there are. A page has fewer keys
-    /// than it may where the call has deleted some.
+    /// order of their bytes: one more than a page has, or all that exist. A page may have fewer
+    /// keys if the call has deleted some.
     #[must_use]
     pub fn page(&self, after: Option<&str>, stored: Vec<String>) -> Page {
         // Beyond the last stored key that was read, there may be others before the next that was

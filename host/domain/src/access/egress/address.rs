@@ -15,7 +15,7 @@ mod ranges;
 
 pub use ranges::{metadata, special_ranges};
 
-/// The kind of network to which an address leads.
+/// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
@@ -165,7 +165,7 @@ pub enum AddressRangeError {
     NeverDialled {
         /// The text as it was written.
         text: String,
-        /// The kind of network to which it leads.
+        /// The kind of network that it belongs to.
         reach: Reach,
     },
 }
@@ -200,10 +200,10 @@ impl AddressRange {
         self.prefix >= wider.prefix && wider.contains(self.address)
     }
 
-    /// Reads what an operator wrote for a grant.
+    /// Reads an operator's text for a grant.
     ///
     /// # Errors
-    /// It is malformed, or nothing that a grant may open.
+    /// It is malformed, or a range that no grant may open.
     pub fn parse(text: &str) -> Result<Self, AddressRangeError> {
         let malformed = || AddressRangeError::Malformed {
             text: text.to_owned(),

@@ -49,15 +49,15 @@ pub struct EgressGrant {
     /// The ports. Missing is the scheme's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<Vec<u16>>,
-    /// The methods. Missing is `GET` and `HEAD`.
+    /// The methods. The default is `GET` and `HEAD`.
     #[serde(default = "reading")]
     pub methods: Vec<Method>,
     /// The path, part by part: `*` inside a part, `**` for any number of parts. Missing is every
     /// path.
     #[serde(default)]
     pub path: PathPattern,
-    /// Redirects that are followed, at most 5. Missing is none: the component sees the redirect.
-    /// Each hop needs a grant of its own.
+    /// Redirects that are followed, at most 5. The default is none: the component sees the
+    /// redirect. Each hop needs its own grant.
     #[serde(default)]
     #[schemars(range(max = 5))]
     pub redirects: u8,
@@ -115,7 +115,7 @@ pub struct RequestLimits {
 /// A grant that cannot be meant as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// Any host, said once.
+    /// Any host, without `anyHost`.
     #[error(
         "`host = \"{host}\"` reaches hosts that nobody named: name them; if all are meant, set \
          `anyHost = true` beside it"
@@ -124,7 +124,7 @@ pub enum GrantError {
         /// The pattern.
         host: HostPattern,
     },
-    /// `anyHost` beside a host that is not any.
+    /// `anyHost` together with a host that is not any.
     #[error(
         "`anyHost` stands beside `host = \"{host}\"`, which is not any host: take one of them away"
     )]
@@ -138,7 +138,7 @@ pub enum GrantError {
         /// The list.
         field: &'static str,
     },
-    /// Something stands twice in a list.
+    /// A list has a duplicate.
     #[error("`{field}` names something twice")]
     Twice {
         /// The list.

@@ -3,7 +3,7 @@
 //!
 //! Names are compared in lower case, as the parsers of HTTP deliver them.
 
-/// The treatment of a header that a guest wants to send.
+/// The treatment of a guest's request header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestHeader {
     /// It goes out as it is.
@@ -46,7 +46,7 @@ const MISLEADING: &[&str] = &[
     "x-original-url",
     "x-real-ip",
     "x-rewrite-url",
-    // Without these, metadata services of clouds answer nobody.
+    // Metadata services of clouds answer only requests with these.
     "metadata",
     "metadata-flavor",
     "x-aws-ec2-metadata-token",
@@ -127,7 +127,7 @@ fn starts(name: &str, with: &str) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(with))
 }
 
-/// Returns the treatment of a header that a guest wants to send.
+/// Returns the treatment of a guest's request header.
 #[must_use]
 pub fn request_header(name: &str) -> RequestHeader {
     // Servers hand headers to programs as variables, in whose names both signs are the same.
@@ -146,13 +146,13 @@ pub fn request_header(name: &str) -> RequestHeader {
     }
 }
 
-/// Returns whether a guest gets to see a header of a response.
+/// Returns whether a guest sees a header of a response.
 #[must_use]
 pub fn response_header(name: &str) -> bool {
     !(has(HOP_BY_HOP, name) || has(WITHHELD, name) || starts(name, "proxy-"))
 }
 
-/// Returns whether a field may stand in trailers, of a request or of a response.
+/// Returns whether a field is allowed in trailers, of a request or of a response.
 #[must_use]
 pub fn trailer(name: &str) -> bool {
     request_header(name) == RequestHeader::Sent

@@ -14,8 +14,8 @@ const LABEL_BYTES_MAX: usize = 63;
 /// they are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name: lower case, ASCII, without the trailing dot. Punycode stands as it was given and is
-    /// not shown as anything else.
+    /// A name: lower case, ASCII, without the trailing dot. Punycode is kept as given and never
+    /// decoded.
     Name(String),
     /// A literal IPv4 or IPv6 address.
     Address(IpAddr),
@@ -24,7 +24,7 @@ pub enum Host {
 /// Text that is not a host in the one spelling that is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// Nothing is there.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
     /// A name, or a label of it, is too long.
@@ -53,7 +53,7 @@ impl Host {
     /// case and one trailing dot of a name are normalised. Other spellings are not interpreted.
     ///
     /// # Errors
-    /// It is written in another way, or is too long.
+    /// It is in another form, or is too long.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
             return Err(HostError::Empty);
@@ -74,7 +74,7 @@ impl Host {
         name(text).map(Self::Name)
     }
 
-    /// The name to resolve; none if there is nothing to resolve.
+    /// The name to resolve; none for an address.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -95,7 +95,7 @@ impl Host {
 }
 
 impl fmt::Display for Host {
-    /// Writes it as it stands in a URL and in the `host` header.
+    /// Writes it as in a URL and in the `host` header.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
@@ -106,7 +106,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Returns whether some reader would take it for an IPv4 address. Its last part is then a number,
+/// Returns whether some parsers would read it as an IPv4 address. Its last part is then a number,
 /// decimal or hexadecimal (WHATWG URL, "ends in a number").
 fn ends_in_a_number(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
@@ -179,7 +179,7 @@ pub struct HostPatternError {
     pub source: HostError,
 }
 
-/// Returns the fix of what is often written in a host's place.
+/// Returns the fix of a frequent mistake in a host.
 fn fix(text: &str) -> String {
     let host = |rest: &str| {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

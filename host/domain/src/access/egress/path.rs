@@ -118,7 +118,7 @@ impl PathPattern {
     }
 }
 
-/// Returns whether servers read a part in more than one way.
+/// Returns whether servers interpret a part differently.
 fn is_ambiguous(part: &str) -> bool {
     let escape = |digits: &str| {
         matches!(digits, "2F" | "5C" | "25" | "7F") || digits.starts_with(['0', '1'])

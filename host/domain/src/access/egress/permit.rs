@@ -44,16 +44,16 @@ impl Mismatch {
     }
 }
 
-/// No grant allows the request. For the operator; the guest learns nothing but that it was denied.
+/// No grant allows the request. For the operator; the guest learns only that it was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// Nothing is granted at all.
+    /// The component has no grants.
     #[error("{asked} is not allowed: no `network` is granted")]
     NothingGranted {
         /// Method and URL without its query.
         asked: String,
     },
-    /// Grants there are, and none fits.
+    /// The component has grants, and none fits.
     #[error("{asked} is not allowed: the nearest grant, network[{index}], has another `{}`", mismatch.field())]
     NoGrantFits {
         /// Method and URL without its query.
@@ -72,7 +72,7 @@ pub enum Denied {
 pub struct Barred {
     /// The address.
     pub address: IpAddr,
-    /// The kind of network to which it leads.
+    /// The kind of network that it belongs to.
     pub reach: Reach,
 }
 

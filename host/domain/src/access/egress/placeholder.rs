@@ -73,8 +73,8 @@ pub enum Misplaced {
     },
 }
 
-/// Finds the secrets that a request asks for: each bound to its host and to the slot where its
-/// placeholder stands.
+/// Finds the secrets that a request asks for: each bound to its host and to the slot with its
+/// placeholder.
 ///
 /// # Errors
 /// A placeholder is where none is bound, or a slot contains something else.
@@ -231,7 +231,7 @@ impl<'a> Placing<'a, '_> {
     }
 }
 
-/// Returns whether a placeholder stands in it, however often it is percent-encoded.
+/// Returns whether it contains a placeholder, however often percent-encoded.
 fn asks(text: &[u8]) -> bool {
     let mut text = text.to_vec();
     for _ in 0..DECODINGS_MAX {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use url::Url;
 
-/// A scheme that a request may have. There is no other.
+/// A scheme that a request may have.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -57,7 +57,7 @@ pub enum Method {
     Patch,
     /// Removes.
     Delete,
-    /// Asks what is possible.
+    /// Asks for the supported methods.
     Options,
 }
 
@@ -77,7 +77,7 @@ words!(Method {
 });
 
 impl Method {
-    /// Reads a method as it stands in a request: in upper case.
+    /// Reads a method as a request has it: in upper case.
     ///
     /// # Errors
     /// The method is not in the list.
@@ -97,8 +97,8 @@ pub struct Target {
     query: Option<String>,
 }
 
-/// A URL that is not accepted. What is odd is refused and not interpreted: every reader interprets
-/// it differently.
+/// A URL that is not accepted. Unusual URLs are refused and not interpreted, because parsers
+/// interpret them differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// More than [`URL_BYTES_MAX`].
@@ -140,7 +140,7 @@ impl Target {
     /// is left out.
     ///
     /// # Errors
-    /// Whatever is odd about it, as one of [`TargetError`].
+    /// The fault of the URL, as one of [`TargetError`].
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         if text.len() > URL_BYTES_MAX {
             return Err(TargetError::TooLong);
@@ -290,7 +290,7 @@ impl Target {
         self.query.as_deref()
     }
 
-    /// Returns the path and the query, as they stand in the request line.
+    /// Returns the path and the query, as in the request line.
     #[must_use]
     pub fn path_and_query(&self) -> String {
         match &self.query {
@@ -348,7 +348,7 @@ impl fmt::Debug for Target {
 }
 
 fn host_and_port(authority: &str, scheme: Scheme) -> Result<(Host, u16), TargetError> {
-    // The colons of an IPv6 address stand inside brackets.
+    // The colons of an IPv6 address are inside brackets.
     let behind_host = authority.rfind(']').map_or(0, |at| at + 1);
     let (host, port) = match authority.get(behind_host..).and_then(|rest| rest.find(':')) {
         None => (authority, None),

@@ -141,7 +141,7 @@ impl Traffic {
         self.hops.len() >= HOP_KINDS_MAX
     }
 
-    /// Returns whether nothing was sent or tried.
+    /// Returns whether no request was sent or tried.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hops.is_empty()

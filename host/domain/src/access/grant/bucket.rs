@@ -105,7 +105,7 @@ pub enum BadBucket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BucketGrant {
-    /// The name by which the component opens it: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
+    /// The component's name for it: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
     pub bucket: String,
     /// The calls that share its content. Missing is `agent`.
     #[serde(default)]

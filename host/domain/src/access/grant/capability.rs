@@ -24,7 +24,7 @@ pub const NAMED: [&str; 5] = [FILES_READ, FILES_WRITE, NET_HTTP, ENV_READ, SECRE
 /// uses no buckets.
 const SLIP_EDITS_MAX: usize = 2;
 
-/// The capability that another brings with it: `X.read` with `X.write`.
+/// The capability that another implies: `X.write` implies `X.read`.
 #[must_use]
 pub fn implied(name: &str) -> Option<String> {
     name.strip_suffix(".write").map(|of| format!("{of}.read"))

@@ -31,7 +31,7 @@ pub struct DirectoryGrant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
     pub bytes_max: Option<u64>,
-    /// Files and folders that there may be in it. What is there already counts.
+    /// The most files and folders in it. Existing ones count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub files_max: Option<u32>,
@@ -72,8 +72,8 @@ impl DirectoryGrant {
         self.bytes_max.is_some() || self.files_max.is_some()
     }
 
-    /// Resolves a path from a place in the folder, by its names alone. Links are for the caller to
-    /// check. Every folder on the way is checked, also one that a `..` leaves again.
+    /// Resolves a path from a place in the folder, by its names alone. The caller checks links.
+    /// Every folder on the path is checked, also one that a `..` leaves again.
     ///
     /// # Errors
     /// It is absolute, leads out of the folder, or passes a denied one.

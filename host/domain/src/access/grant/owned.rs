@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes of a folder's name that is made of an id. The names of longer ids are digests.
+/// Bytes of a folder's name that is derived from an id. The names of longer ids are digests.
 pub const OWNER_NAME_BYTES_MAX: usize = 200;
 
-/// The kind of owner that a placeholder stands for.
+/// The kind of owner that a placeholder denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The user for whom the turn acts.
@@ -76,7 +76,7 @@ pub enum BadPattern {
     /// A placeholder that is there twice.
     #[error("`{{{0}}}` is there twice; name it once")]
     Twice(Owner),
-    /// A placeholder that lacks one of its braces.
+    /// A placeholder without one of its braces.
     #[error("`{0}` lacks a brace; write `{{{1}}}`")]
     Unclosed(String, Owner),
     /// A step up behind a placeholder.
@@ -104,7 +104,7 @@ pub enum Meeting {
     Unclear,
 }
 
-/// A folder of its own that a call had: the granted path, and the folder that it led to.
+/// An owner's folder that a call used: the granted path, and the actual folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnedFolder {
     /// The path at which the component sees it.
@@ -193,7 +193,7 @@ impl FolderPattern {
     /// The names of the folders below the base that these owners have, from the outermost on.
     ///
     /// # Errors
-    /// There is no owner of a kind that the path names.
+    /// An owner of a kind that the path names is missing.
     pub fn names(&self, owners: Owners<'_>) -> Result<Vec<String>, Ownerless> {
         let name = |segment: &Segment| match segment {
             Segment::Name(name) => Ok(name.clone()),

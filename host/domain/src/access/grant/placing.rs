@@ -1,4 +1,4 @@
-//! Places of granted folders, and what may not be within the part that a guest can write.
+//! Places of granted folders, and the rule against folders inside the part that a guest can write.
 //!
 //! A path is a chain of names. A program with write access to one of the folders on it decides
 //! where the path leads the next time. So a granted folder, or a file of the host's, is never
@@ -28,12 +28,12 @@ pub struct FolderChain {
     pub end: Option<FileId>,
 }
 
-/// A granted folder and the way to it.
+/// A granted folder and the path to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed<'a> {
     /// Access to the folder.
     pub access: Access,
-    /// The way to it, or to the base of what each owner has of its own.
+    /// The path to it, or to the base of the owners' folders.
     pub chain: &'a FolderChain,
     /// The names that each owner has below the base; empty without placeholders.
     pub below: &'a [Segment],
@@ -46,11 +46,11 @@ pub struct Nested {
     pub inner: usize,
     /// The folder in which they can.
     pub outer: usize,
-    /// The way in which the two lie to each other.
+    /// How the two are nested.
     pub how: Nesting,
 }
 
-/// The way in which two granted folders lie to each other.
+/// How two granted folders are nested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nesting {
     /// The inner one is reached through the outer one, which may be written.
@@ -89,7 +89,7 @@ pub fn nested(granted: &[Placed<'_>]) -> Vec<Nested> {
         let mut others = granted.iter().enumerate();
         found.extend(others.find_map(|(outer, other)| {
             let how = (inner != outer).then(|| placed.nesting(other))??;
-            // Two that can each be the other's are told of once.
+            // Two that can each be the other's are reported once.
             let is_reported = inner < outer && other.nesting(placed) == Some(how);
             (!is_reported).then_some(Nested { inner, outer, how })
         }));

@@ -35,7 +35,7 @@ pub struct SecretGrant {
     pub secret: String,
     /// The host, exactly, such as `api.example.com`.
     pub host: String,
-    /// The port of the host. Missing is the one that needs no writing: 443 for `https`.
+    /// The port of the host. Defaults to 443, that of `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
@@ -60,7 +60,7 @@ pub enum SecretGrantError {
         #[source]
         source: HostError,
     },
-    /// The component may send nothing there.
+    /// The component may send no request there.
     #[error(
         "the component is granted no request to `{host}` at this port, the secret's `port` or that \
          of the scheme; add it to `network`, name \
@@ -79,7 +79,7 @@ pub enum SecretGrantError {
         /// The host.
         host: String,
     },
-    /// A header that is none, or the host's own.
+    /// A header that is invalid, or the host's own.
     #[error(
         "`{name}` is not a header that a secret can go to: it is no name of a header, or one \
              that the host sets itself"
@@ -121,7 +121,7 @@ impl SecretGrant {
         format!("{{{{secret.{}}}}}", self.secret)
     }
 
-    /// Returns the placeholder as it stands in a path that was read: with its braces escaped.
+    /// Returns the placeholder as it is in a parsed path: with its braces escaped.
     #[must_use]
     pub fn placeholder_in_path(&self) -> String {
         format!("%7B%7Bsecret.{}%7D%7D", self.secret)
@@ -235,7 +235,7 @@ fn is_plain_parameter(name: &str) -> bool {
     (1..=SLOT_CHARS_MAX).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Returns whether a secret can stand right behind it in a path.
+/// Returns whether a secret can directly follow it in a path.
 fn is_plain_beginning(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let dots = |part: &str| part == "." || part == "..";

@@ -1,13 +1,13 @@
-//! Escapes: the ways in which a character of a URL, of JSON and of HTML is written with several.
+//! Escapes: spellings of one character by several, in URLs, JSON and HTML.
 
 /// Bytes of the longest escape, `&#x0000041;`: with more leading zeros it is not recognised.
 pub(super) const ESCAPE_BYTES_MAX: usize = 11;
-/// Stands for a character that no secret has.
+/// Stands for a character that no secret contains.
 const OTHER: u8 = 0xff;
 
 /// The reading of the first bytes of a text.
 pub(super) enum Escape {
-    /// Nothing, or something that may become an escape.
+    /// No character yet: empty, or the possible beginning of an escape.
     Unfinished,
     /// A character, and how many bytes it is written with.
     Character(u8, usize),

@@ -125,7 +125,7 @@ impl Needle {
     }
 }
 
-/// The digits of base64 that a secret alone decides when so many other bytes stand before it.
+/// The base64 digits that depend on the secret alone when so many other bytes precede it.
 fn base64(secret: &[u8], before: usize) -> Vec<u8> {
     let bit = |at: usize| {
         secret

@@ -25,7 +25,7 @@ struct Level {
     fits: [usize; FORMS],
     /// The offsets at which the last characters began: as many as fit in any form.
     characters: VecDeque<u64>,
-    /// Characters that may become an escape, and where they stand.
+    /// Characters of a possible escape, and their positions.
     escape: Vec<u8>,
     places: Vec<Range<u64>>,
 }

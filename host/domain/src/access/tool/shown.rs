@@ -1,8 +1,8 @@
 //! Tools as models see them, without repetition and without data for programs only.
 //!
-//! Every call of a model pays for each of these words. Arguments are checked by the schema as its
-//! component wrote it: what is left out here is the form of the text alone, and names of numbers'
-//! sizes that are no JSON Schema.
+//! Every model call pays for each of these words. Arguments are checked by the component's original
+//! schema. Only the form of the text is left out here, and names of number sizes that are not part
+//! of JSON Schema.
 
 use super::ToolDefinition;
 use serde_json::{Map, Value};
@@ -41,7 +41,7 @@ impl ToolDefinition {
     }
 }
 
-/// Leaves what a model needs of a schema.
+/// Reduces a schema to the parts that a model needs.
 fn tidy(schema: &mut Value) {
     let Value::Object(map) = schema else {
         return;

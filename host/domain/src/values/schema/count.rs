@@ -122,7 +122,7 @@ impl<'a> Count<'a> {
         if let Some(own) = schema.get("properties")
             && let Value::Object(schemas) = own
         {
-            // Either side is looked up in the other.
+            // Each side is looked up in the other.
             let lookups = members(own).saturating_add(fields.len() as u64);
             self.take(lookups / LOOKUPS_PER_COMPARISON)?;
             for (name, within) in schemas {

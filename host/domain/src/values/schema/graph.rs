@@ -31,9 +31,9 @@ const PART: &[&str] = &[
 /// Keywords with schemas by name that apply to parts of the value, or wherever they are referred
 /// to.
 const PART_NAMED: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
-/// Keywords that look at the same value again, with everything that applies to it.
+/// Keywords that read the same value again, with everything that applies to it.
 const POLLS_AGAIN: &[&str] = &["unevaluatedProperties", "unevaluatedItems"];
-/// The most times that those read it.
+/// The most times that these keywords read a value.
 const POLLS_MAX: u64 = 3;
 
 /// Returns the schemas that apply to the same value as this one because they are part of it.
@@ -44,7 +44,7 @@ pub(super) fn same<'a>(
     schemas_by(schema, SAME_ONE, SAME_LIST, SAME_NAMED)
 }
 
-/// The same as often as it is looked at.
+/// The number of times that a schema reads the same value.
 pub(super) fn inspections(schema: &Map<String, Value>) -> u64 {
     if POLLS_AGAIN
         .iter()
@@ -255,7 +255,7 @@ impl<'a> Graph<'a> {
             }
             at = found.parent;
         }
-        // A way of a thousand references says no more than its end.
+        // A path of a thousand references says no more than its end.
         let place = steps
             .iter()
             .take(PLACE_STEPS_MAX)
@@ -437,7 +437,7 @@ fn decoded(fragment: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// A name as it can be shown: its beginning, and nothing that breaks a line or steers a terminal.
+/// The beginning of a name, without characters that break a line or control a terminal.
 fn shown(name: &str) -> String {
     name.chars()
         .take(SHOWN_CHARS_MAX)
@@ -445,8 +445,8 @@ fn shown(name: &str) -> String {
         .collect()
 }
 
-/// Returns the place of a value in memory. It is the same for the same part of a schema, by
-/// whichever way that was reached.
+/// Returns the address of a value in memory. It is the same for the same part of a schema, by
+/// whichever path it was reached.
 fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }

@@ -24,7 +24,7 @@ pub(super) fn size(root: &Value) -> u64 {
     all(root).map(members).fold(0, u64::saturating_add)
 }
 
-/// Counts what a value itself has: its items, its names by their bytes too, or its text.
+/// Counts the parts of a value itself: its items, its names (also by their bytes), or its text.
 pub(super) fn members(value: &Value) -> u64 {
     let count = match value {
         Value::String(text) => text.len() / BYTES_PER_VALUE,
@@ -39,7 +39,7 @@ pub(super) fn members(value: &Value) -> u64 {
 }
 
 /// Counts the names in a list, or in an object by name and in the lists of its fields. Schemas
-/// behind the names are not gone through.
+/// under the names are not traversed.
 pub(super) fn names(value: &Value) -> u64 {
     let Value::Object(fields) = value else {
         return size(value);
@@ -48,7 +48,7 @@ pub(super) fn names(value: &Value) -> u64 {
     lists.map(size).fold(members(value), u64::saturating_add)
 }
 
-/// Counts what a schema has of its own: its keywords, and the literals and names that they list.
+/// Counts the parts of a schema itself: its keywords, and the literals and names that they list.
 pub(super) fn own(schema: &Map<String, Value>) -> u64 {
     let keywords = schema.iter().map(|(keyword, value)| {
         let listed = match keyword.as_str() {

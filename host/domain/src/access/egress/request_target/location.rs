@@ -1,4 +1,4 @@
-//! The location of a redirect, as servers write it, turned into the reference that it stands for.
+//! The location of a redirect, as servers write it, converted to a reference.
 
 use std::fmt::Write as _;
 use url::{Host, Url};
