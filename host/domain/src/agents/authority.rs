@@ -9,8 +9,8 @@
 //! that is widened later does not apply to the run, nor does an agent that is added later. A grant
 //! or list that is narrowed later does apply.
 //!
-//! This is the only place where that is computed. The result is bound into the instance that runs
-//! the call.
+//! Effective authority is computed only here. The result is bound into the instance that runs the
+//! call.
 
 mod explain;
 mod inherited;
@@ -48,8 +48,8 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// The capability that a call of this tool lacks; [`TOOL_CALL`] when it is the tool itself that
-    /// may not be called.
+    /// The capability that a call of this tool lacks; [`TOOL_CALL`] if the tool itself may not be
+    /// called.
     #[must_use]
     pub fn capability<'a>(&'a self, tool: &str) -> &'a str {
         if self.what == tool {
@@ -120,18 +120,18 @@ impl<'a> From<&'a ToolDefinition> for ToolRequirements<'a> {
     }
 }
 
-/// The most that a run's agent could have had when the run began. Stored once per configuration as
-/// a blob, which the run names.
+/// The most authority that a run's agent could have when the run began. Stored once per
+/// configuration as a blob, which the run names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Its definition, with the lists.
     pub agent: Definition,
-    /// The grants of all components that offer tools and of the agent's own, by the operator's
-    /// names.
+    /// The grants of all components that offer tools and of the agent's own component, by the
+    /// operator's names.
     pub grants: BTreeMap<String, Grant>,
     /// The code of the components that offer tools.
     pub code: BTreeMap<String, Digest>,
-    /// The definitions that there were for it.
+    /// The definitions that existed at that time.
     pub agents: BTreeSet<DefinitionId>,
 }
 
@@ -151,7 +151,7 @@ impl Ceiling {
     }
 }
 
-/// The calling agent, with the rules of the chain on whose behalf it calls.
+/// The calling agent, with the rules of the chain of its callers.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
     /// The agent that calls.
@@ -197,8 +197,8 @@ impl Caller<'_> {
         Ok(if system { Rule::System } else { Rule::Granted })
     }
 
-    /// Checks whether the lists let the agent use its skills by commands. Only a deny is against
-    /// it: each call that a command makes needs the agent's lists to allow its tool.
+    /// Checks whether the lists let the agent use its skills by commands. Only a deny forbids it:
+    /// each call of a command needs its tool to be allowed by the agent's lists.
     ///
     /// # Errors
     /// The rule that decided.
@@ -250,8 +250,8 @@ impl Caller<'_> {
         )
     }
 
-    /// Checks whether the agent may dispatch to another that it names. `granted` is the
-    /// grant of its component.
+    /// Checks whether the agent may dispatch to another one by name. `granted` is the grant of its
+    /// component.
     ///
     /// # Errors
     /// The rule that decided.
@@ -290,7 +290,7 @@ impl Caller<'_> {
     /// Returns what a call of the tool may do when its component has this grant.
     ///
     /// # Errors
-    /// It may not be called at all.
+    /// The tool may not be called at all.
     pub fn bound<'a>(
         &self,
         asked: impl Into<ToolRequirements<'a>>,
@@ -343,12 +343,12 @@ fn refuse_by<const N: usize>(what: &str, rules: [(bool, Rule); N]) -> Result<(),
     }
 }
 
-/// Returns whether a list is there and has a name.
+/// Returns whether a list exists and contains a name.
 fn has(list: Option<&PatternList>, name: &str) -> bool {
     list.is_some_and(|list| list.matches(name))
 }
 
-/// Returns whether a list is there and lacks a name.
+/// Returns whether a list exists and lacks a name.
 fn lacks(list: Option<&PatternList>, name: &str) -> bool {
     list.is_some_and(|list| !list.matches(name))
 }
@@ -373,7 +373,7 @@ pub fn is_system(tool: &str) -> bool {
     tool.starts_with("system_")
 }
 
-/// The capabilities that a grant is about.
+/// The capabilities of a grant.
 pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
     let writes = grant
         .directories

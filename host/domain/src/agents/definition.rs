@@ -45,11 +45,11 @@ pub enum AgentType {
     /// A component on this host drives it.
     #[default]
     Chat,
-    /// A program elsewhere drives it, as `external` says.
+    /// An external program drives it, as `external` says.
     External,
 }
 
-/// The form in which tools are shown to an agent.
+/// The form in which an agent sees tools.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
@@ -58,13 +58,13 @@ pub enum ToolExposure {
     /// As tools.
     #[default]
     Tools,
-    /// As skills: components that the skill lists allow. Others are not offered.
+    /// As skills: components on the skill lists. Others are not offered.
     Skills,
     /// Components on the skill lists as skills, the others as tools.
     Mixed,
 }
 
-/// The form in which models are shown the operations that an agent may delegate.
+/// The form in which models see the operations that an agent may delegate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Operations {
@@ -103,7 +103,7 @@ const SILENCE_ROOM_MS: u64 = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SessionPolicy {
-    /// Time limit of the session in seconds, from 1 to 31,536,000 (a year). After that it is
+    /// Time limit of the session in seconds, from 1 to 31,536,000 (a year). After it the session is
     /// terminated as expired.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub time_limit_s: Option<u32>,
@@ -262,20 +262,20 @@ pub struct Definition {
     #[serde(default)]
     pub api_exposed: bool,
 
-    /// The agent component, by its name in `components`; the built-in `assistant` without.
+    /// The agent component, by its name in `components`; default: the built-in `assistant`.
     #[serde(default = "assistant")]
     pub component: String,
-    /// The model or alias that it uses; the host's default without.
+    /// The model or alias that it uses; defaults to the host's default.
     #[serde(default)]
     pub model: Option<String>,
-    /// Handed to the component as `settings`, under those of the agent.
+    /// Given to the component as `settings`, overridden by those of the agent.
     #[serde(default)]
     pub settings: Map<String, Value>,
     /// Names of settings that are fixed to the values here: an agent's own values are ignored and
     /// refused. An example is `exam` of an evaluator, whose user shall not choose the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed_settings: Vec<String>,
-    /// Settings of the replies of its models, such as `temperature` and `stop`.
+    /// Settings of its models' replies, such as `temperature` and `stop`.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub generation: GenerationSettings,
     /// False if its models return whole replies instead of streams, and its calls run one at a
@@ -309,9 +309,8 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub session_timeout: Option<u32>,
-    /// Tokens of prompt and reply that its models may hold, from 1,000 on, where that is less than
-    /// the model's own `contextWindow`. Threads are compacted for it, and a prompt that is larger
-    /// is not sent.
+    /// Tokens of prompt and reply together, from 1,000 on, if less than the model's own
+    /// `contextWindow`. Threads are compacted to fit, and a larger prompt is not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_000, max = 1_000_000_000_u64))]
     pub context_window_size: Option<u64>,
@@ -343,7 +342,7 @@ pub struct Definition {
     pub external: Option<ExternalSettings>,
 }
 
-/// The reading of a definition's chats into notes, and the search in them by agents.
+/// The settings for reading a definition's chats into notes, and for agents that search them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MemorySettings {
@@ -438,7 +437,7 @@ impl Definition {
             .unwrap_or_else(|| SessionPolicy::of_type(session_type))
     }
 
-    /// Returns the number of messages of one agent that are worked on at the same time.
+    /// Returns the number of messages of one agent that are processed at the same time.
     #[must_use]
     pub fn messages_at_once(&self) -> usize {
         let messages = self
@@ -512,7 +511,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Checks whether an agent may have these settings of its own.
+    /// Checks whether an agent may have these own settings.
     ///
     /// # Errors
     /// A key of `settings` is fixed here. `null`, which removes a key, is not refused.

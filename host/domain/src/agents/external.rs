@@ -1,4 +1,4 @@
-//! External agents: programs elsewhere that take part like any other agent.
+//! External agents: programs outside this host that take part like any other agent.
 //!
 //! The host posts each message to the program, signed with the agent's secret. The program answers
 //! later with its own request, signed with the same secret. This module has the settings of such an
@@ -57,7 +57,7 @@ pub struct ExternalSettings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub private_addresses: Vec<AddressRange>,
-    /// Milliseconds for one outbound message, from 100 to 60,000; 5,000 without.
+    /// Milliseconds for one outbound message, from 100 to 60,000; default 5,000.
     #[serde(default = "timeout_ms")]
     #[schemars(range(min = 100, max = 60_000))]
     pub timeout_ms: u32,
@@ -76,7 +76,7 @@ pub struct ExternalSettings {
     #[serde(default = "answer_timeout_s")]
     #[schemars(range(min = 1, max = 2_592_000))]
     pub answer_timeout_s: u32,
-    /// Bytes of an answer, from 1 to 1,048,576; 262,144 without.
+    /// Bytes of an answer, from 1 to 1,048,576; default 262,144.
     #[serde(default = "answer_bytes_max")]
     #[schemars(range(min = 1, max = 1_048_576))]
     pub answer_bytes_max: u32,
@@ -104,10 +104,10 @@ pub enum UnfitUrl {
     /// It is no URL, or no accepted URL.
     #[error("it must begin with https:// or http:// and name a host")]
     NotAUrl,
-    /// It has a name or a password in it.
+    /// It contains a name or a password.
     #[error("a user or password does not belong in it; requests are signed with `secret`")]
     UserInfo,
-    /// Its path is not a plain one.
+    /// Its path is not in plain form.
     #[error("its path must be a plain one, without `*`")]
     Path,
     /// It has more than a path.

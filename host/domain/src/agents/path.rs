@@ -54,8 +54,8 @@ use std::fmt;
 
 /// Bytes of a path.
 pub const PATH_BYTES_MAX: usize = 1_024;
-/// Segments of a path. Below a root of three segments that is room for 126 agents one below the
-/// other, where each has an index.
+/// Segments of a path. Below a root of three segments this allows 126 nested agents with an index
+/// each.
 pub const PATH_SEGMENTS_MAX: usize = 256;
 /// The largest number after `sub` and `search`: as large as its type allows.
 pub const INDEX_MAX: u32 = u32::MAX;
@@ -64,16 +64,14 @@ pub const CONNECTOR_NAME_BYTES_MAX: usize = 64;
 /// Bytes of a name after `agent`, `cron`, `task` and `subuser`.
 pub const NAME_BYTES_MAX: usize = 512;
 
-/// Checks that a root of names that fit is a path that fits. Roots are therefore built without a
-/// failure.
+/// Checks that a root of valid names is always a valid path. Building a root therefore cannot fail.
 const _: () =
     assert!("/".len() + USER_BYTES_MAX + "/subuser/".len() + NAME_BYTES_MAX <= PATH_BYTES_MAX);
 
 /// The address of an agent. It serializes as its text.
 ///
-/// Paths are ordered as their texts are, byte by byte: the order of `SQLite`'s `BINARY` collation
-/// too. Everything below a path follows each other without a gap; indices are not in the order of
-/// their numbers (`sub/10` is before `sub/2`).
+/// Paths are ordered by their texts, byte by byte, as in `SQLite`'s `BINARY` collation. All paths
+/// below a path directly follow it. Indices are not in numeric order (`sub/10` is before `sub/2`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentPath {
     /// First, because it decides the order.
@@ -83,14 +81,14 @@ pub struct AgentPath {
     suffixes: Vec<Suffix>,
 }
 
-/// The beginning of a path: an agent that no other made.
+/// The beginning of a path: an agent that no other agent made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// `/system/<tag>`
     System(Tag),
     /// `/<user>/<connector>`
     Connector {
-        /// The other side of the conversation: a person, or a group, which has a user's id of its
+        /// The other side of the conversation: a person, or a group, which has a user id of its
         /// own.
         user: UserId,
         /// The connector through which they talk.
@@ -186,7 +184,7 @@ impl AgentPath {
         std::iter::successors(self.parent(), Self::parent)
     }
 
-    /// The path of the agent that all above it come from; its own when it is a root.
+    /// The path of the topmost ancestor; the path itself for a root.
     #[must_use]
     pub fn root(&self) -> Self {
         Self::from_parts(self.root.clone(), Vec::new())

@@ -59,7 +59,7 @@ pub struct Persona {
     pub identity: String,
     /// The definition of the agents in its main sessions.
     pub agent: DefinitionId,
-    /// Users who may write to it; all users without.
+    /// Users who may write to it; by default all users.
     #[serde(default)]
     pub users: Option<Vec<String>>,
     /// Tools that may be used in its turns, and by agents that work for them.
@@ -77,8 +77,8 @@ pub struct Persona {
     /// Agents that its turns, and agents that work for them, may not hand work to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
-    /// Models that may answer in its turns, and agents that work for them, by their aliases;
-    /// without, it limits none.
+    /// Models that may answer in its turns, and in those of agents that work for them, by their
+    /// aliases. Without it, no model is excluded.
     #[serde(default)]
     pub model_allowlist: Option<PatternList>,
 }
@@ -88,7 +88,7 @@ pub struct Persona {
 pub struct Bounds {
     /// The denials of the agents above its own, and of its persona.
     pub denies: Denies,
-    /// The most that it may do.
+    /// The permissions that limit it.
     pub permissions: Permissions,
 }
 
@@ -127,7 +127,7 @@ impl Persona {
             .is_none_or(|users| users.iter().any(|named| named == user.as_str()))
     }
 
-    /// Returns the most that its turns may do, and agents that work for them.
+    /// Returns the permissions of its turns, and of agents that work for them.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
         Permissions {

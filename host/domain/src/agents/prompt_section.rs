@@ -4,7 +4,7 @@ use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A section of the system prompt after its base. They are in the order of the prompt.
+/// A section of the system prompt after its base, in the order of the prompt.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

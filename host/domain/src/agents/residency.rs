@@ -15,7 +15,7 @@ pub const IDLE_SIGNAL_MS: u64 = 60_000;
 /// Milliseconds without work after which an agent that was made for one piece of work is dead.
 pub const POISON_PILL_MS: u64 = 3_600_000;
 
-/// The residency of an agent: whether it is at work, rests, or is done for good.
+/// The residency of an agent: whether it is active, sleeping or dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Residency {
@@ -29,7 +29,7 @@ pub enum Residency {
     Dead,
 }
 
-/// The times without work after which an agent sleeps or is dead.
+/// The idle times after which an agent sleeps or is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Milliseconds until it sleeps.

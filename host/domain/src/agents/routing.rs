@@ -12,11 +12,11 @@ use std::collections::HashMap;
 
 /// Messages of one thread that count in addition to its best.
 const SUPPORTING_MAX: usize = 3;
-/// The part of its rank that each of them adds.
+/// The fraction of its rank that each of them adds.
 const SUPPORT: f64 = 0.25;
 /// Days after which half of the bonus for recency is left.
 const HALF_LIFE_DAYS: f64 = 14.0;
-/// The part of a rank that recency does not touch.
+/// The fraction of a rank that is independent of recency.
 const LASTING: f64 = 0.5;
 /// Fraction of the best thread's score from which another thread is close.
 const CLOSE: f64 = 0.8;
@@ -27,7 +27,7 @@ const DAY_MS: f64 = 86_400_000.0;
 /// A message that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FoundMessage {
-    /// The session whose thread it is of.
+    /// The session of the thread.
     pub session: SessionId,
     /// Its rank; more is better.
     pub rank: f64,
@@ -40,18 +40,18 @@ pub struct FoundMessage {
 pub struct Candidate {
     /// The session.
     pub session: SessionId,
-    /// Its score; more is better, and 1 is the best of those that were found.
+    /// Its score; more is better, and 1 is the best match.
     pub score: f64,
-    /// Messages of it that were found.
+    /// The number of its messages that were found.
     pub found: usize,
     /// Time at which the latest of them was written.
     pub last: Timestamp,
 }
 
-/// The thread to which a message goes.
+/// The thread that receives a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pick {
-    /// No thread speaks of it.
+    /// No thread matches.
     None,
     /// This thread; the next best, if any, is not close.
     One {
@@ -148,7 +148,7 @@ fn recency(time: Timestamp, now: Timestamp) -> f64 {
     LASTING + (1.0 - LASTING) * (-days / HALF_LIFE_DAYS).exp2()
 }
 
-/// Returns the reason why a thread was picked, as text for people.
+/// Returns the reason why a thread was chosen, as text for people.
 #[must_use]
 pub fn explain(best: &Candidate, next: Option<&Candidate>) -> String {
     let times = if best.found == 1 {

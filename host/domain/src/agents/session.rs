@@ -8,7 +8,7 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The type of a session that is a chat, and no structured session.
+/// The type of a chat session, which is no structured session.
 pub const CHAT: &str = "chat";
 /// Ended sessions that an agent keeps; all of them can be listed.
 pub const HISTORY_MAX: usize = 10;
@@ -46,11 +46,11 @@ pub struct ActiveSession {
 pub enum Phase {
     /// The agent is at work.
     Active,
-    /// It waits for the client. An execution state exists here and nowhere else.
+    /// It waits for the client. Only this state has an execution state.
     AwaitingClientAction {
-        /// The first of the questions that are not answered.
+        /// The first unanswered question.
         pending: Box<PendingAction>,
-        /// The questions that were asked after it.
+        /// The questions that were asked later.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         further: Vec<PendingAction>,
         /// The point from which the agent continues.
@@ -71,14 +71,14 @@ impl Phase {
     }
 }
 
-/// A question that waits for its answer.
+/// An open question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingAction {
     /// The operation that asked, which an answer must name.
     pub tool_call_id: OperationId,
     /// The guest's name for the operation, or the tool that asked.
     pub tool_name: String,
-    /// The action as it is shown, with the schema for its answer.
+    /// The action as the client sees it, with the schema for its answer.
     #[serde(flatten)]
     pub action: ClientAction,
 }
@@ -136,7 +136,8 @@ pub struct PastSession {
     pub terminated_reason: Option<String>,
     /// Client actions that were answered.
     pub interactions: u64,
-    /// The agent's summary; none when it was terminated, or is over [`SUMMARY_BYTES_MAX`].
+    /// The agent's summary; none if it was terminated, or if the summary exceeds
+    /// [`SUMMARY_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
 }

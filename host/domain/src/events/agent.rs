@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 pub struct Agent {
     /// Its id.
     pub id: AgentId,
-    /// The template it was made from.
+    /// The definition from which it was made.
     pub definition: DefinitionId,
     /// The agent's type, such as `tutor`.
     pub agent_type: String,
@@ -51,19 +51,20 @@ pub struct Agent {
     /// Configuration of the agent besides its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
-    /// The user who created it. A user's rights to the agent follow from the assignments alone.
+    /// The user who created it. A user's rights to the agent are determined by the assignments
+    /// alone.
     pub owner_user_id: UserId,
     /// Its name.
     pub name: String,
-    /// Time and reason of its archiving; none while it is not archived.
+    /// Time and reason of its archiving; none for an active agent.
     pub archived: Option<Archived>,
     /// Its users, in the order in which they were assigned.
     pub assignments: Vec<Assignment>,
-    /// Denials of the agents that spawned it. They bind this agent too, for as long as it lives.
+    /// Denials of the agents that spawned it. They bind this agent too, for its whole life.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// Permissions of all turns that spawned it, by personas, roles and paths. It may do no more,
-    /// for as long as it lives.
+    /// Permissions of all turns that spawned it, by personas, roles and paths. They bind this agent
+    /// too, for its whole life.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
     /// Its own system prompt, in place of its definition's.
@@ -72,8 +73,8 @@ pub struct Agent {
     pub settings: Map<String, Value>,
     /// Preferences that it remembers for all its users.
     pub preferences: Map<String, Value>,
-    /// True if anything that it remembers, for any user, was learned in a turn that rests on
-    /// content from outside.
+    /// True if any of its memories, for any user, was learned in a turn that rests on content from
+    /// outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remembers_untrusted: bool,
     /// Preferences that it remembers for each user.
@@ -92,7 +93,7 @@ pub struct Agent {
     pub created_at: Timestamp,
     /// Time at which its stream last changed the agent.
     pub updated_at: Timestamp,
-    /// Time at which a structured session last began or went on.
+    /// Time at which a structured session last began or continued.
     pub last_interaction_at: Option<Timestamp>,
 }
 
@@ -126,8 +127,7 @@ impl Agent {
         after
     }
 
-    /// Makes an agent from its first event. Its creator is PRIMARY from the beginning, by that
-    /// event and no second one.
+    /// Makes an agent from its first event, which also makes its creator PRIMARY.
     #[must_use]
     pub fn created(created: &AgentCreated) -> Self {
         let owner = created.owner_user_id.clone();
@@ -213,7 +213,7 @@ impl Agent {
         }
     }
 
-    /// Folds what changes the agent's memory and settings.
+    /// Applies changes of the agent's memory and settings.
     fn advance_settings(&mut self, event: &Event) {
         match event {
             Event::PreferencesUpdated(it) => {
@@ -343,7 +343,7 @@ impl Agent {
         self.last_interaction_at = Some(at);
     }
 
-    /// A question waits no more; the session is active again with the last of them.
+    /// Closes a question. After the last one the session is active again.
     fn take_action(&mut self, call: OperationId, at: Timestamp) {
         if let Some(phase) = self.phase_mut() {
             let mut waiting: Vec<_> = phase

@@ -93,7 +93,7 @@ pub enum Event {
     /// A user was removed from an agent.
     #[serde(rename = "agent.user.unassigned.v1")]
     UserUnassigned(UserUnassigned),
-    /// An agent has another name.
+    /// An agent was renamed.
     #[serde(rename = "agent.renamed.v1")]
     AgentRenamed(AgentRenamed),
     /// The configuration of an agent changed: all its stored fields besides its address.
@@ -102,7 +102,7 @@ pub enum Event {
     /// An agent got a system prompt of its own, or lost it.
     #[serde(rename = "agent.prompt.overridden.v1")]
     PromptOverridden(PromptOverridden),
-    /// Keys were merged into an agent's settings, or taken away.
+    /// Keys were merged into an agent's settings, or removed.
     #[serde(rename = "agent.settings.updated.v1")]
     SettingsUpdated(SettingsUpdated),
     /// Keys were merged into an agent's preferences.
@@ -126,13 +126,13 @@ pub enum Event {
     /// Its client answered the last open question, and it continues.
     #[serde(rename = "agent.execution.resumed.v1")]
     ExecutionResumed(ExecutionResumed),
-    /// A structured session asked something more while it waited.
+    /// A structured session asked a further question while it waited.
     #[serde(rename = "agent.client.action.requested.v1")]
     ActionRequested(Box<ActionRequested>),
     /// Its client answered one of several questions.
     #[serde(rename = "agent.client.response.received.v1")]
     ResponseReceived(ResponseReceived),
-    /// A question is not to be answered any more.
+    /// A question was withdrawn.
     #[serde(rename = "agent.client.action.withdrawn.v1")]
     ActionWithdrawn(ActionWithdrawn),
     /// A structured session that had ended in another system joined the agent's history.
@@ -150,17 +150,18 @@ pub enum Event {
     /// A session was renamed, or lost its name.
     #[serde(rename = "session.renamed.v1")]
     SessionRenamed(SessionRenamed),
-    /// A session was pinned, or is not pinned any more.
+    /// A session was pinned or unpinned.
     #[serde(rename = "session.pinned.v1")]
     SessionPinned(SessionPinned),
-    /// Keys were merged into a session's attributes, or taken away.
+    /// Keys were merged into a session's attributes, or removed.
     #[serde(rename = "session.attributes.updated.v1")]
     SessionAttributed(SessionAttributed),
-    /// A session points to an empty thread again. Its turns stay, and what else points to them.
+    /// A session was reset to an empty thread. Its turns are kept, and so are other references to
+    /// them.
     #[serde(rename = "session.cleared.v1")]
     SessionCleared(SessionCleared),
-    /// A session was deleted: it can no longer be found. Its turns stay, and what else points to
-    /// them.
+    /// A session was deleted: it can no longer be found. Its turns are kept, and so are other
+    /// references to them.
     #[serde(rename = "session.deleted.v1")]
     SessionDeleted(SessionDeleted),
     /// A session's own queue settings changed.
@@ -176,10 +177,10 @@ pub enum Event {
     /// idle. Or the session is not to be read any more.
     #[serde(rename = "session.memory.due.v1")]
     MemoryDue(MemoryDue),
-    /// Turns of a session were handed to its memory agent. No later reading begins before them.
+    /// Turns of a session were given to its memory agent. No later reading begins before them.
     #[serde(rename = "session.memory.read.v1")]
     MemoryRead(MemoryRead),
-    /// A structured session's item went on record.
+    /// An item of a structured session was recorded.
     #[serde(rename = "session.item.recorded.v1")]
     ItemRecorded(ItemRecorded),
     /// A client stored the present input in the widget of an open question.
@@ -191,7 +192,7 @@ pub enum Event {
     /// An input could not be processed and was set aside, for an operator to inspect and requeue.
     #[serde(rename = "session.input.dead.v1")]
     InputDead(InputDead),
-    /// An input that had been put aside waits again.
+    /// An input that had been set aside waits again.
     #[serde(rename = "session.input.requeued.v1")]
     InputRequeued(InputRequeued),
     /// A waiting input was cancelled, or an input that was set aside was discarded.
@@ -223,8 +224,8 @@ pub enum Event {
     /// A client answered a tool's question; the next segment is due.
     #[serde(rename = "operation.answered.v1")]
     OperationAnswered(Answer),
-    /// A user agreed to a call that the host asked about, or did not. The answer is used up when
-    /// the call is sent.
+    /// A user approved or refused a call that the host asked about. Sending the call uses up the
+    /// answer.
     #[serde(rename = "operation.approval.answered.v1")]
     ApprovalAnswered(ApprovalAnswered),
     /// A non-idempotent segment is about to be sent. After a crash this distinguishes "sent" from
@@ -250,7 +251,7 @@ pub enum Event {
     /// next segment.
     #[serde(rename = "keyvalue.written.v1")]
     KeyValueWritten(KeyValueWritten),
-    /// A component is served with a grant that it did not have before, or with other code.
+    /// A component is served with a new grant, or with other code.
     #[serde(rename = "component.admitted.v1")]
     ComponentAdmitted(ComponentAdmitted),
     /// A user has an API key.
@@ -278,7 +279,7 @@ pub enum Event {
     /// before the answer was given.
     #[serde(rename = "operator.read.v1")]
     OperatorRead(OperatorRead),
-    /// Another configuration is in force, for every turn that begins from here on.
+    /// A new configuration is in force, for every turn that begins from now on.
     #[serde(rename = "config.reloaded.v1")]
     ConfigReloaded(Box<ConfigReloaded>),
     /// A reloaded configuration was refused as a whole: the old one stays in force.
@@ -287,11 +288,11 @@ pub enum Event {
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),
-    /// Turns that were made elsewhere joined the tree.
+    /// Turns from elsewhere joined the tree.
     #[serde(rename = "session.turns.imported.v1")]
     TurnsImported(TurnsImported),
-    /// The purge of a session that was deleted, or of an agent that was archived, began. Its
-    /// content is erased from here on.
+    /// The purge of a deleted session, or of an archived agent, began. Its content is erased from
+    /// here on.
     #[serde(rename = "purge.begun.v1")]
     PurgeBegun(PurgeBegun),
     /// The purge is complete: this much was erased, and this much was kept because others refer to
@@ -301,7 +302,7 @@ pub enum Event {
     /// A trigger was defined, or replaced under the same name.
     #[serde(rename = "trigger.defined.v1")]
     TriggerDefined(TriggerDefined),
-    /// A trigger is no longer there. Its history stays.
+    /// A trigger was removed. Its history is kept.
     #[serde(rename = "trigger.removed.v1")]
     TriggerRemoved(TriggerRemoved),
     /// A trigger was paused until somebody resumes it.
@@ -313,7 +314,7 @@ pub enum Event {
     /// A trigger event was accepted: from here on it cannot be lost.
     #[serde(rename = "trigger.event.accepted.v1")]
     TriggerEventAccepted(TriggerEventAccepted),
-    /// Trigger events of a trigger's schedule were passed over.
+    /// Trigger events of a trigger's schedule were skipped.
     #[serde(rename = "trigger.events.skipped.v1")]
     TriggerEventsSkipped(TriggerEventsSkipped),
     /// A trigger was fired: its trigger event is acknowledged, and its messages wait to be handed
@@ -326,13 +327,13 @@ pub enum Event {
     /// The messages of a trigger run were handed over.
     #[serde(rename = "trigger.posted.v1")]
     TriggerPosted(TriggerPosted),
-    /// An operator should know something of a trigger.
+    /// A trigger has a trouble that an operator should know of.
     #[serde(rename = "trigger.troubled.v1")]
     TriggerTroubled(TriggerTroubled),
     /// Messages arrived from people outside: from here on they cannot be lost.
     #[serde(rename = "connector.received.v1")]
     ConnectorReceived(ConnectorReceived),
-    /// It is known what became of messages that had arrived.
+    /// The fate of inbound messages was decided.
     #[serde(rename = "connector.inbound.settled.v1")]
     InboundMessagesSettled(InboundMessagesSettled),
     /// An unknown sender received a pairing code.
@@ -348,16 +349,16 @@ pub enum Event {
     /// from "never sent".
     #[serde(rename = "connector.outbound.started.v1")]
     OutboundMessageStarted(OutboundMessageStarted),
-    /// It is known what became of an attempt to send a message to people outside.
+    /// An attempt to send a message to people outside has ended.
     #[serde(rename = "connector.outbound.settled.v1")]
     OutboundMessageSettled(OutboundMessageSettled),
-    /// A message to people outside that had been given up is tried again.
+    /// A given-up message to people outside is tried again.
     #[serde(rename = "connector.outbound.requeued.v1")]
     OutboundMessageRequeued(OutboundMessageRequeued),
-    /// An operator should know something of a connector.
+    /// A connector has a trouble that an operator should know of.
     #[serde(rename = "connector.troubled.v1")]
     ConnectorTroubled(ConnectorTroubled),
-    /// An operator should know something of a provider of models.
+    /// A provider of models has a trouble that an operator should know of.
     #[serde(rename = "provider.troubled.v1")]
     ProviderTroubled(ProviderTroubled),
 }

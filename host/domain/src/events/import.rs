@@ -40,14 +40,14 @@ const AHEAD_MS_MAX: u64 = 300_000;
 pub struct OldSessions {
     /// [`FORMAT`].
     pub format: String,
-    /// The issuer that vouched for the users of the old system. Their sessions then belong to the
-    /// users whom that issuer's tokens mean here. Without it their ids are taken as they are.
+    /// The issuer that vouched for the users of the old system. Their sessions are imported for the
+    /// users whom that issuer's tokens identify here. Without it their ids are used unchanged.
     pub issuer: Option<Voucher>,
     /// The sessions, in any order.
     pub sessions: Vec<Value>,
 }
 
-/// An issuer of tokens, and how its users are called here.
+/// An issuer of tokens, and the rule for its users' names here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Voucher {
     /// The `iss` of its tokens.
@@ -69,7 +69,7 @@ pub struct ImportFault {
 /// Reads a document: its sessions, in the order in which they began.
 ///
 /// # Errors
-/// The first thing in it that cannot be meant.
+/// The first invalid element.
 pub fn read(document: &OldSessions, now: Timestamp) -> Result<Vec<OldSession>, ImportFault> {
     if document.format != FORMAT {
         let message = format!("it is `{}` and must be `{FORMAT}`", document.format);

@@ -1,4 +1,4 @@
-//! The run aggregate: one turn in the making, as the fold of its stream.
+//! The run aggregate: one turn in progress, as the fold of its stream.
 //!
 //! The step engine's rules are in the modules below, one transition each. [`intake`] decides when
 //! an agent wakes and with which news. [`check`], [`decide`] and [`effects`] apply its decision.
@@ -48,10 +48,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A call of a model that was shown the whole thread, and has replied.
+/// A completed model call that included the whole thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewestCall {
-    /// The model that was asked, by its alias or name; none for the host's own.
+    /// The requested model, by its alias or name; none for the host's own.
     pub model: Option<String>,
     /// Tokens that the call used.
     pub usage: Usage,
@@ -60,7 +60,7 @@ pub struct NewestCall {
 /// Something that the client was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientQuestion {
-    /// The question as the client was shown it.
+    /// The question as the client saw it.
     pub action: ClientAction,
     /// Time of the question.
     pub at: Timestamp,
@@ -71,11 +71,11 @@ pub struct ClientQuestion {
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The event with which it began.
+    /// The start of the run.
     pub started: RunStarted,
     /// The number of steps so far, which is the number of the next one.
     pub step: u32,
-    /// Attempts at the next step that failed.
+    /// Failed attempts at the next step.
     pub failed_attempts: u32,
     /// Recoveries in a row after the host ended unexpectedly. Progress resets it: a step, an
     /// outcome or another segment of a call. Another attempt at lost work is no progress. Neither
@@ -83,7 +83,7 @@ pub struct Run {
     /// they may happen while something else ends the host.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub recoveries: u32,
-    /// The component that its next step runs on.
+    /// The component for its next step.
     pub component: Digest,
     /// Its messages, in order. They are shared, so that a copy of a run does not copy them.
     #[serde(with = "crate::thread::message::shared")]
@@ -104,7 +104,7 @@ pub struct Run {
     /// those messages are withdrawn, the run ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Decision>,
-    /// The code of the model's call over which that decision gave up: see [`Run::model_failure`].
+    /// The code of the model call that caused that decision: see [`Run::model_failure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred_over: Option<String>,
     /// Inputs that it claimed.
@@ -115,16 +115,16 @@ pub struct Run {
     pub answered: usize,
     /// The most hops of its inputs ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     pub hops: u32,
-    /// The memo that the last step left.
+    /// The memo of the last step.
     pub memo: Option<Memo>,
     /// The session's state, a blob.
     pub session_state: Digest,
-    /// Blobs that results outside the thread have shown it.
+    /// Blobs from results outside the thread.
     pub shown: BTreeSet<Digest>,
-    /// Bytes that its tools have left and asked between the segments of their calls.
+    /// Bytes of its tools' states and questions between the segments of their calls.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub segments_bytes: u64,
-    /// The part of its limits that is spent.
+    /// The spent part of its limits.
     pub spending: Spending,
     /// Its first calls, for a caller that waits for its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -139,12 +139,12 @@ pub struct Run {
     /// [`Run::is_untrusted`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// True if others spend from its accounts, or may. It has handed work over, or set itself a
+    /// True if others may spend from its accounts, because it has handed work over or set itself a
     /// reminder.
     pub shares: bool,
-    /// The newest call of a model that was shown the whole thread.
+    /// The newest model call that included the whole thread.
     pub newest_call: Option<NewestCall>,
-    /// The newest cut of its prompts for each model that it asks for; under no name for the host's
+    /// The newest cut of its prompts for each requested model; under an empty name for the host's
     /// own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cuts: BTreeMap<String, PromptCut>,
@@ -230,7 +230,7 @@ impl Run {
     /// [`Self::apply`] in place, for callers that fold as events are committed.
     ///
     /// # Errors
-    /// When the event cannot follow; the run is then of no further use.
+    /// When the event cannot follow; the run is then unusable.
     pub fn advance(&mut self, event: &Event) -> Result<(), Corrupt> {
         match event {
             Event::RunStepped(stepped) => self.apply_stepped(stepped)?,
@@ -433,7 +433,7 @@ impl Run {
         }
         self.spending.charge(&open, settlement);
         self.note_outcome(settlement);
-        // With a cut of its own, a summary may be among its attempts. The call itself is the last.
+        // With a cut, a summary may be among its attempts. The call itself is the last.
         let is_cut = open.cut.as_ref().is_some_and(|cut| cut.is_own);
         let is_failed = matches!(settlement.outcome, OperationOutcome::Failed { .. });
         let last = settlement.attempts.len().saturating_sub(1);
@@ -492,14 +492,14 @@ impl Run {
         unpaired(self.messages.iter().map(Arc::as_ref))
     }
 
-    /// Returns whether a model or a tool is, or should be, working.
+    /// Returns whether a model or a tool works, or should.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.open.values().any(Open::is_active)
     }
 }
 
-/// Calls among some messages that have no result among them.
+/// Calls without results among some messages.
 #[must_use]
 pub fn unpaired<'a>(
     messages: impl IntoIterator<Item = &'a Message> + Clone,

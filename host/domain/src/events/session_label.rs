@@ -9,7 +9,7 @@ use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// Bytes of all that is noted of a session, as JSON.
+/// Bytes of a session's attributes as JSON.
 pub const ATTRIBUTES_BYTES_MAX: usize = 16 << 10;
 
 /// A session as a label.

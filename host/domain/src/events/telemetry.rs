@@ -1,4 +1,4 @@
-//! Telemetry: what happens on the host in the terms of the designs, for whoever watches it.
+//! Telemetry: events on the host in the terms of the designs, for observers.
 //!
 //! Telemetry is separate from the stored events: it is not stored or read back, and nothing depends
 //! on it. Most of it is derived from stored events ([`telemetry_of`]); model calls are reported as
@@ -35,7 +35,7 @@ pub enum TelemetryKind {
     AgentInitialized,
     /// An agent has its address.
     AgentRegistered,
-    /// An agent takes messages.
+    /// An agent accepts messages.
     AgentReady,
     /// An agent gave up its address.
     AgentUnregistered,
@@ -47,9 +47,9 @@ pub enum TelemetryKind {
     MessageProcessing,
     /// A turn answered a message.
     MessageProcessed,
-    /// A message has no answer, and will have none.
+    /// A message will never have an answer.
     MessageFailed,
-    /// A model is about to be asked.
+    /// A model is about to be called.
     LlmRequestStart,
     /// The first chunk of a reply was received.
     LlmStreamStart,
@@ -123,9 +123,9 @@ impl ToSchema for TelemetryKind {
 pub struct TelemetryError {
     /// A stable code, or one that an agent or a tool chose.
     pub code: String,
-    /// The stage at which it went wrong.
+    /// The stage of the failure.
     pub category: ErrorCategory,
-    /// True if the same may succeed later.
+    /// True if a retry may succeed.
     pub retryable: bool,
 }
 
@@ -136,7 +136,7 @@ pub struct TelemetryEvent {
     pub kind: TelemetryKind,
     /// Time at which it happened.
     pub time: Timestamp,
-    /// The agent, session and run that it is about.
+    /// The agent, session and run of the event.
     pub subject: Subject,
     /// Further ids and numbers by name.
     pub data: Map<String, Value>,

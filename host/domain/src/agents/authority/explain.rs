@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 pub enum Says {
     /// No such list exists, so it forbids nothing.
     Nothing,
-    /// It lets it pass, by this pattern if by any.
+    /// It allows the name, by this pattern if any.
     Passes {
         /// The pattern.
         #[serde(skip_serializing_if = "Option::is_none")]
         pattern: Option<String>,
     },
-    /// It stops it, by this pattern if by any.
+    /// It forbids the name, by this pattern if any.
     Stops {
         /// The pattern.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,8 +122,8 @@ impl Caller<'_> {
         checks
     }
 
-    /// Returns every list that has a say in the use of skills by command lines. Each call that a
-    /// line makes is decided by the lists for its own tool.
+    /// Returns every list that applies to the use of skills by command lines. Each call of a line
+    /// is decided by the lists for its own tool.
     #[must_use]
     pub fn explain_skills(&self) -> Vec<ListCheck> {
         vec![

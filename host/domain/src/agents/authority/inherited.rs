@@ -18,7 +18,7 @@ pub struct Denies {
     /// Agents.
     #[serde(default, skip_serializing_if = "PatternList::is_empty")]
     pub agents: PatternList,
-    /// Tools that a user has to agree to first.
+    /// Tools that need a user's approval.
     #[serde(default, skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
 }
@@ -60,13 +60,13 @@ impl Denies {
 /// limit every agent that works for a turn, in every turn that follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Permissions {
-    /// Tools; none for all of them.
+    /// Tools; without it, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<PatternList>,
-    /// Capabilities; none for all of them.
+    /// Capabilities; without it, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PatternList>,
-    /// Models; none for all of them.
+    /// Models; without it, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<PatternList>,
     /// Further permissions: only what all of them permit is permitted. Their own `and` is empty.
@@ -90,7 +90,7 @@ impl Permissions {
             .fold(Self::default(), |all, one| all.both(&one))
     }
 
-    /// Returns the permissions of both: each of them counts, and counts once.
+    /// Returns the permissions of both, without duplicates.
     #[must_use]
     pub fn both(&self, others: &Self) -> Self {
         let mut each: Vec<Self> = Vec::new();
@@ -140,7 +140,7 @@ impl Permissions {
         }
     }
 
-    /// Each of them, these first.
+    /// Each set of permissions, these first.
     pub(crate) fn each(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.and)
     }

@@ -1,4 +1,4 @@
-//! The models that an agent may be answered by.
+//! The models that an agent may use.
 //!
 //! The choice of a model is a matter of authority, as that of a tool is: a model costs money, sees
 //! its prompt, and may be a program with its own files. Where nobody names a model, the operator's
@@ -12,11 +12,11 @@ use crate::agents::definition::Definition;
 /// The reason why an agent may use a model, as far as the configuration has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelStatus {
-    /// Its definition has it as its `model`.
+    /// It is the `model` of its definition.
     Own,
     /// It is a fallback of the model of its definition.
     OwnFallback,
-    /// The operator chose it for the role of the agent, or it is a fallback of that.
+    /// The operator chose it for the role of the agent, or it is a fallback of that model.
     OfRole,
     /// It is the host's default model.
     Default,
@@ -24,7 +24,7 @@ pub enum ModelStatus {
     Other,
 }
 
-/// A model that is named, or asked in the place of another.
+/// A model that is requested by name, or used as a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedModel<'a> {
     /// Its alias.
@@ -36,7 +36,7 @@ pub struct NamedModel<'a> {
 }
 
 impl Caller<'_> {
-    /// Checks whether the agent may be answered by a model.
+    /// Checks whether the agent may use a model.
     ///
     /// The models of its definition, its fallbacks and its role are always allowed. Its
     /// `modelAllowlist` adds others; without a list, the default model is the only other. A program
@@ -84,8 +84,8 @@ impl Caller<'_> {
 }
 
 impl Definition {
-    /// Returns whether its `modelAllowlist` has this very name, and not only a pattern for it; and
-    /// so has that of the definition that it extends.
+    /// Returns whether its `modelAllowlist` contains this exact name, and not only a matching
+    /// pattern. The list of the definition that it extends has to contain the name too.
     #[must_use]
     pub fn lists_model(&self, alias: &str) -> bool {
         let has = |PatternList(names): &PatternList| names.iter().any(|name| name == alias);

@@ -4,9 +4,9 @@ use super::Definition;
 use crate::access::grant::{PatternList, named_only};
 use serde_json::{Map, Value};
 
-/// Keys that are about one definition alone, and that no other inherits.
+/// Keys that apply to one definition only, and are not inherited.
 const OF_ONE: [&str; 4] = ["extends", "widens", "templateFor", "madeBy"];
-/// The key whose table is inherited name by name.
+/// The key whose table is inherited entry by entry.
 const SETTINGS: &str = "settings";
 
 /// An entry of a definition's own allow list that its base does not allow.
@@ -18,7 +18,7 @@ pub struct Wider {
     pub pattern: String,
 }
 
-/// A definition with all that it inherits.
+/// A definition with all inherited keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extended {
     /// The definition.
@@ -31,7 +31,7 @@ pub struct Extended {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnfitKey {
-    /// The key at fault; empty when it is not one alone.
+    /// The key at fault; empty if the fault is not in a single key.
     pub key: String,
     /// The fault, and how to correct it.
     pub message: String,
@@ -125,7 +125,7 @@ impl Definition {
         outside
     }
 
-    /// Returns this definition with some keys in the place of its own, whatever they allow.
+    /// Returns this definition with some keys replaced, whatever they allow.
     fn with_keys(&self, own: &Map<String, Value>) -> Result<Self, UnfitKey> {
         let unfit = |error: serde_json::Error| UnfitKey {
             key: String::new(),

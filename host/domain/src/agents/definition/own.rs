@@ -84,7 +84,7 @@ pub struct OwnLists {
     /// Models that its messages, sessions and triggers may name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_allowlist: Option<PatternList>,
-    /// Tools that it calls only when a user has agreed to that very call.
+    /// Tools that the agent calls only after a user has agreed to that very call.
     #[serde(skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
 }

@@ -22,8 +22,8 @@ const APP_ID_BYTES_MAX: usize = 64;
 /// Configuration of an agent besides its address. Every field is optional; the agent's definition
 /// supplies a missing one.
 ///
-/// The id of a user in a service is not in it: that is a connector key ([`super::ConnectorKey`]). A
-/// field that is not below is refused.
+/// A user's id in a service is not part of it: that is a connector key ([`super::ConnectorKey`]).
+/// Unknown fields are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = ShownAgentConfig)]
@@ -98,9 +98,8 @@ impl AgentConfig {
         check_plain_text("app_id", app_id.as_deref(), APP_ID_BYTES_MAX)
     }
 
-    /// Returns the label of the agent at a path for people. It is that of
-    /// [`AgentPath::label`], with the user name behind a name. Schedules and searches have no user
-    /// name.
+    /// Returns the label of the agent at a path for people. It is that of [`AgentPath::label`]; a
+    /// name is followed by the user name. Schedules and searches have no user name.
     #[must_use]
     pub fn label(&self, path: &AgentPath) -> String {
         let filled = |text: &Option<String>| {

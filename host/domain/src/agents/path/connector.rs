@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub const EXTERNAL_ID_BYTES_MAX: usize = 256;
 
 /// A link between a user and an account of a connector's service: `telegram:123456`. It serializes
-/// as its text. The part after the first `:` is the service's own and may have colons in it.
+/// as its text. The part after the first `:` is the service's own and may contain colons.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectorKey {
     connector: ConnectorName,
@@ -25,7 +25,7 @@ pub enum ConnectorKeyError {
     /// The text has no `:`.
     #[error("`{0}` has no `:` in it; a connector key looks like `telegram:123456`")]
     NoColon(String),
-    /// The part before the first `:` is no connector's name.
+    /// The part before the first `:` is no valid connector name.
     #[error(transparent)]
     Connector(#[from] NotASegment),
     /// Nothing follows the first `:`.
@@ -39,7 +39,7 @@ pub enum ConnectorKeyError {
         /// Its length.
         bytes: usize,
     },
-    /// It has a control character in it.
+    /// It contains a control character.
     #[error("the id after `{0}:` has a control character in it; leave it out")]
     Control(ConnectorName),
     /// It begins or ends with a space.
@@ -48,10 +48,10 @@ pub enum ConnectorKeyError {
 }
 
 impl ConnectorKey {
-    /// The key of the user whom the connector's service knows by this id.
+    /// The key of the user with this id at the connector's service.
     ///
     /// # Errors
-    /// The id is empty, longer than [`EXTERNAL_ID_BYTES_MAX`], has control characters in it, or
+    /// The id is empty, longer than [`EXTERNAL_ID_BYTES_MAX`], contains control characters, or has
     /// spaces around it.
     pub fn new(connector: ConnectorName, external_id: &str) -> Result<Self, ConnectorKeyError> {
         if external_id.is_empty() {
@@ -113,14 +113,14 @@ serde_as_text!(ConnectorKey::from_str);
 pub struct ReplyTarget {
     /// The connector that sends them.
     pub connector: ConnectorName,
-    /// The recipient, as its service knows them.
+    /// The recipient, in the service's terms.
     pub target_id: String,
 }
 
-/// The reason why an agent's replies go nowhere.
+/// The reason why an agent's replies have no destination.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoReplyTarget {
-    /// No connector is in the agent's path.
+    /// The agent's path contains no connector.
     #[error(
         "the agent at `{0}` talks through no connector; only one at `/<user>/<connector>` does"
     )]
@@ -142,8 +142,8 @@ pub enum NoReplyTarget {
 }
 
 impl ReplyTarget {
-    /// Returns the destination of the replies of the agent at the path, by its user's keys. A key
-    /// that is there twice counts once.
+    /// Returns the destination of the replies of the agent at the path, by its user's keys. A
+    /// repeated key counts once.
     ///
     /// # Errors
     /// The path is not a connector's, or the connector does not have exactly one key of the user.

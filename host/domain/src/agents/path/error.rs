@@ -37,24 +37,24 @@ pub enum PathError {
         unknown_pattern(.path, .fault)
     )]
     Segment {
-        /// The path, with its control characters spelled out.
+        /// The path, with its control characters made visible.
         path: String,
         /// The place of the segment, from 1.
         place: usize,
-        /// Its beginning, with its control characters spelled out.
+        /// Its beginning, with its control characters made visible.
         segment: String,
         /// The fault in it.
         fault: SegmentFault,
         /// The segments that are allowed there.
         allowed: Allowed,
     },
-    /// It ends where something has to follow.
+    /// A further segment is missing at the end.
     #[error(
         "Unknown path pattern: {path}; `{path}` ends before segment {place}; there has to stand \
              {allowed}"
     )]
     Ends {
-        /// The path, with its control characters spelled out.
+        /// The path, with its control characters made visible.
         path: String,
         /// The place of the missing segment, from 1.
         place: usize,
@@ -76,7 +76,7 @@ pub enum Allowed {
     Name,
     /// After `sub` and `search`: a number.
     Index,
-    /// After an agent's path: a suffix for an agent below it.
+    /// After an agent's path: the suffix of a sub-agent.
     Suffix,
 }
 

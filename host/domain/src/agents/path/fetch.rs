@@ -16,7 +16,7 @@ const HEARTBEAT: &str = "heartbeat";
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum FetchStrategy {
-    /// `most-recent-foreground`: an agent that a person talks with.
+    /// `most-recent-foreground`: an agent that talks with a person.
     MostRecentForeground,
     /// `heartbeat`: the system agent that does recurring work.
     Heartbeat,

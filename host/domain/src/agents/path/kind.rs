@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// The kind of agent that lives at a path. The last suffix decides it, or else the root.
+/// The kind of agent at a path, determined by the last suffix, or else by the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(JsonSchema, ToSchema)]
@@ -42,7 +42,7 @@ pub enum PathKind {
 #[serde(rename_all = "camelCase")]
 #[derive(JsonSchema, ToSchema)]
 pub enum ModelRole {
-    /// `user`: who talks with people.
+    /// `user`: talks with people.
     User,
     /// `subagent`: works for another agent.
     Subagent,
@@ -74,8 +74,8 @@ words!(PathKind {
 });
 
 impl PathKind {
-    /// The model role of agents of this kind; none where the host's default model is used:
-    /// schedules, apps and system agents.
+    /// The model role of agents of this kind. None for schedules, apps and system agents, which use
+    /// the host's default model.
     #[must_use]
     pub fn model_role(self) -> Option<ModelRole> {
         match self {
@@ -88,8 +88,8 @@ impl PathKind {
         }
     }
 
-    /// Returns whether a person talks with agents of this kind. A message that is posted to a
-    /// user's agents goes to these.
+    /// Returns whether agents of this kind talk with a person. A message to a user's agents is
+    /// posted to these.
     #[must_use]
     pub fn is_foreground(self) -> bool {
         match self {
@@ -146,7 +146,7 @@ words!(ModelRole {
 });
 
 impl AgentPath {
-    /// Returns the kind of agent that lives there.
+    /// Returns the kind of agent at this path.
     #[must_use]
     pub fn kind(&self) -> PathKind {
         match (self.suffixes.last(), &self.root) {
@@ -165,7 +165,7 @@ impl AgentPath {
         }
     }
 
-    /// The model role of the agent that lives there.
+    /// The model role of the agent at this path.
     #[must_use]
     pub fn model_role(&self) -> Option<ModelRole> {
         self.kind().model_role()

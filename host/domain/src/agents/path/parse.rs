@@ -8,11 +8,11 @@ use crate::access::user::RESERVED_WORDS;
 use crate::values::text::serde_as_text;
 use std::str::{FromStr, Split};
 
-/// A path that is read, and how far.
+/// The state of reading a path.
 struct Reader<'a> {
     path: &'a str,
     segments: Split<'a, char>,
-    /// The place of the segment that was read last, from 1.
+    /// The number of the segment that was read last, from 1.
     place: usize,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The whole path: it is not long, or it would not be read.
+    /// The whole path, which is short because a longer one is not read.
     fn shown(&self) -> String {
         self.path.escape_debug().to_string()
     }

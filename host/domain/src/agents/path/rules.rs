@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Rules of one set.
+/// The most rules in one set.
 pub const PATH_RULES_MAX: usize = 256;
 
 /// An access to the agent at a path, as a rule sees it.
@@ -79,7 +79,7 @@ pub enum PathVerdict<'a> {
     Allowed(&'a PathRule),
     /// Denied by this rule.
     Denied(&'a PathRule),
-    /// Not allowed: it would write, and this rule and others that cover the path permit reading.
+    /// Not allowed to write: this rule, and others that cover the path, permit reading only.
     ReadOnly(&'a PathRule),
     /// Not allowed: rules that allow exist, and none of them covers the path.
     Uncovered,
@@ -111,7 +111,7 @@ impl PathRules {
         self.allows_text(access, path.as_str())
     }
 
-    /// The same of the agent at a path as text.
+    /// The same for a path as text.
     #[must_use]
     pub fn allows_text(&self, access: PathAccess, path: &str) -> PathVerdict<'_> {
         let (denying, allowing): (Vec<_>, Vec<_>) = self

@@ -1,4 +1,4 @@
-//! Subtrees: patterns for the paths that a rule is about.
+//! Subtrees: patterns for the paths of a rule.
 
 use super::segment::shown;
 use super::{AgentPath, Folder, PATH_BYTES_MAX, PathError};
@@ -7,7 +7,7 @@ use crate::values::text::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// The end of a pattern that covers everything below, too.
+/// The end of a pattern that covers a path and everything below it.
 const AND_BELOW: &str = "/**";
 /// Bytes of a pattern.
 const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
@@ -48,22 +48,22 @@ pub enum SubtreeError {
         /// Its length.
         bytes: usize,
     },
-    /// It has a `*` that is not the end `/**`.
+    /// It has a `*` outside the end `/**`.
     #[error(
         "`{0}` has a `*` in it that means nothing there; `/**` at the end stands for a path \
              and all that is below it"
     )]
     Star(String),
-    /// It names where agents are, and none.
+    /// It names a place of agents, but no agent.
     #[error("`{0}` names no agent; write `{0}/**` for all that is below it")]
     NoAgent(String),
-    /// The part before the stars, or the whole of it, is no path.
+    /// The part before the stars, or the whole pattern, is no path.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
 impl Subtree {
-    /// Returns the pattern for that agent alone.
+    /// Returns the pattern for exactly that agent.
     #[must_use]
     pub fn alone(path: &AgentPath) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Subtree {
         self.is_over_text(path.as_str())
     }
 
-    /// The same of a path as text.
+    /// The same for a path as text.
     pub(super) fn covers_text(&self, path: &str) -> bool {
         match self.reach {
             Reach::Alone => self.base == path,

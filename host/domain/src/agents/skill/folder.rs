@@ -21,9 +21,9 @@ pub const FOLDER_BYTES_MAX: usize = 2 << 20;
 /// Bytes of all files of all skills of a configuration. An agent's skills are stored with its
 /// turns.
 pub const ALL_FOLDERS_BYTES_MAX: usize = 16 << 20;
-/// The folder of a skill whose files would be programs elsewhere.
+/// The folder of a skill with files that are programs on other systems.
 const SCRIPTS: &str = "scripts/";
-/// The fields of its head that count.
+/// The fields of its head that are used.
 const NAME: &str = "name";
 const DESCRIPTION: &str = "description";
 
@@ -136,7 +136,7 @@ impl SkillFolder {
         self.files.values().map(|text| text.len()).sum()
     }
 
-    /// Returns the digest of all that is in it.
+    /// Returns the digest of its whole content.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let files: BTreeMap<&str, &str> = self

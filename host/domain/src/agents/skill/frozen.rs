@@ -1,5 +1,5 @@
-//! Skills as a run has them: a document that is stored when the run begins, and read back whenever
-//! its command lines are carried out.
+//! Skills as a run has them: a document that is stored when the run begins, and read back for each
+//! of its command lines.
 
 use super::{Skill, SkillSet, is_left};
 use crate::access::tool::ToolDefinition;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A skill as the document has it.
+/// A skill in the document.
 #[derive(Serialize, Deserialize)]
 struct FrozenSkill {
     id: String,
@@ -63,7 +63,7 @@ impl SkillSet {
         Some(Self::new(skills.into_iter().map(Skill::from).collect()))
     }
 
-    /// Returns those of the skills that a definition still leaves to an agent.
+    /// Returns those of the skills that a definition still allows.
     #[must_use]
     pub fn left_by(&self, definition: &Definition) -> Self {
         let skills = self.skills().iter();

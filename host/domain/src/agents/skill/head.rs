@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const BYTES_MAX: usize = 16 << 10;
 /// Mappings and lists in each other.
 const DEPTH_MAX: usize = 16;
-/// The line before and behind a head.
+/// The line before and after a head.
 const FENCE: &str = "---";
 /// Characters shown of a key, and of a YAML parser's message.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -76,7 +76,7 @@ pub(super) fn fields_of(head: &str, texts: &[&str]) -> Result<BTreeMap<String, S
     Ok(said.filter(|(_, value)| !value.is_empty()).collect())
 }
 
-/// A head, as far as it was read.
+/// A head during reading.
 #[derive(Default)]
 struct Reading {
     depth: usize,

@@ -93,7 +93,7 @@ impl Agent {
         }))
     }
 
-    /// Changes a user's role; none when it is that already.
+    /// Changes a user's role; no event if it is unchanged.
     ///
     /// # Errors
     /// The agent is archived, the user is not assigned, `by` is not PRIMARY, or no user would be
@@ -156,7 +156,7 @@ impl Agent {
     /// who hands over. That user keeps the role `keep`, or no role.
     ///
     /// # Errors
-    /// As for assigning and removing; a successor who is the same user.
+    /// The same as for assigning and removing; or the successor is the same user.
     pub fn hand_off(
         &self,
         to: UserId,
@@ -184,7 +184,7 @@ impl Agent {
         let after = events
             .iter()
             .fold(self.clone(), |agent, event| agent.after(event));
-        // Before the other goes, with whom it would be forgotten.
+        // Before the other user is removed, which would also delete the memories.
         events.extend(after.transfer_memory(&by, to, now));
         match keep {
             Some(role) => events.extend(after.change_role(by.clone(), role, by, now)?),

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 pub const SETTINGS_BYTES_MAX: usize = 64 << 10;
 
 impl Agent {
-    /// Renames it; none when that is its name.
+    /// Renames it; no event if the name is unchanged.
     ///
     /// # Errors
     /// It is archived; the name is empty or too long.

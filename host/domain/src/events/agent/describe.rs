@@ -9,12 +9,13 @@ use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// Changes to the configuration. Fields that are not named stay, and `Some(None)` removes a field.
+/// Changes to the configuration. Fields that are not given stay unchanged, and `Some(None)` removes
+/// a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigChanges {
     /// The given name, which its label contains. Without one the label is derived from its path.
     pub name: Option<String>,
-    /// Name of the agent in mentions, where people write `@name`.
+    /// Name of the agent in mentions (`@name`).
     pub username: Option<Option<String>>,
     /// Purpose of the agent.
     pub description: Option<Option<String>>,
@@ -90,7 +91,7 @@ pub fn check_place(workspace_dir: Option<&str>, app_id: Option<&str>) -> Result<
 /// Checks a configuration.
 ///
 /// # Errors
-/// The first field that does not keep its limits.
+/// The first field that exceeds its limits.
 pub fn check_config(config: &AgentConfig) -> Result<(), Refusal> {
     let field = |field: &str| format!("/config/{field}");
     config

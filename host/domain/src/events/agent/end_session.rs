@@ -1,4 +1,4 @@
-//! The structured session leaves the slot: completed, or terminated.
+//! A structured session leaves the slot: completed, or terminated.
 
 use super::Agent;
 use super::suspend::no_session;
@@ -16,7 +16,7 @@ impl Agent {
     /// Completes the session.
     ///
     /// # Errors
-    /// None is active.
+    /// No session is active.
     pub fn complete_session(&self, summary: Value, now: Timestamp) -> Result<Event, Refusal> {
         let Some(session) = &self.active_session else {
             return Err(no_session("Cannot complete: no active session"));
@@ -32,7 +32,7 @@ impl Agent {
     /// Terminates the session.
     ///
     /// # Errors
-    /// None is active.
+    /// No session is active.
     pub fn terminate_session(&self, reason: String, now: Timestamp) -> Result<Event, Refusal> {
         let Some(session) = &self.active_session else {
             return Err(no_session("Cannot terminate: no active session"));

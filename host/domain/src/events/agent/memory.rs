@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 pub enum OfWhom {
     /// All its users.
     Everybody,
-    /// The user whom the run is for, alone.
+    /// Only the user of the run.
     User,
 }
 

@@ -21,8 +21,8 @@ impl Agent {
         (session.session_id == run.started.session).then(|| calls().collect())
     }
 
-    /// It without questions that wait no more, and what happened to them; `timed_out` are those
-    /// whose time was up.
+    /// The waiting questions that remain, and the events of those that no longer wait; `timed_out`
+    /// are the expired ones.
     pub(crate) fn without<'a>(
         &self,
         gone: impl Iterator<Item = &'a OperationId>,
@@ -47,7 +47,7 @@ impl Agent {
     }
 }
 
-/// The questions of a run that wait for an answer, in the order in which they were asked.
+/// The open questions of a run, in the order in which they were asked.
 #[must_use]
 pub fn questions(run: &Run) -> Vec<PendingAction> {
     let mut asking: Vec<&Open> = run

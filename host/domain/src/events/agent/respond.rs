@@ -1,4 +1,4 @@
-//! The client answers, or its question is withdrawn.
+//! The client's answers, and withdrawals of questions.
 
 use super::Agent;
 use super::suspend::no_session;

@@ -18,13 +18,13 @@ use serde_json::{Map, Value};
 pub struct AgentCreated {
     /// The agent.
     pub agent: AgentId,
-    /// The template it was made from.
+    /// The definition from which it was made.
     pub definition: DefinitionId,
     /// The agent's type.
     pub agent_type: String,
     /// Its address, unique among active agents.
     pub path: AgentPath,
-    /// The kind of address, as it was when the agent was made.
+    /// The kind of address at that time.
     pub kind: PathKind,
     /// Configuration of the agent besides its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
@@ -35,11 +35,11 @@ pub struct AgentCreated {
     pub owner_user_id: UserId,
     /// Its name.
     pub name: String,
-    /// Denials of the agents that spawned it. They bind this agent too, for as long as it lives.
+    /// Denials of the agents that spawned it. They bind this agent too, for its whole life.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// Permissions of all turns that spawned it, by personas, roles and paths. It may do no more,
-    /// for as long as it lives.
+    /// Permissions of all turns that spawned it, by personas, roles and paths. They bind this agent
+    /// too, for its whole life.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
     /// Time of creation.
@@ -68,13 +68,13 @@ pub struct PreferencesUpdated {
 pub struct PreferencesTransferred {
     /// The agent.
     pub agent: AgentId,
-    /// The user about whom the agent remembered them until now.
+    /// The user whom the agent's memories concerned until now.
     pub from: UserId,
-    /// The user about whom the agent remembers them from now on.
+    /// The user whom they concern from now on.
     pub to: UserId,
     /// The keys that were merged into its memory of that user.
     pub preferences: Map<String, Value>,
-    /// The keys for which there was no room.
+    /// The keys that did not fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<String>,
     /// Time of the transfer.
@@ -153,7 +153,7 @@ pub struct AgentRenamed {
 pub struct AgentConfigured {
     /// The agent.
     pub agent: AgentId,
-    /// All of it from now on.
+    /// The whole new configuration.
     pub config: AgentConfig,
     /// Time of the update.
     pub updated_at: Timestamp,
@@ -164,7 +164,7 @@ pub struct AgentConfigured {
 pub struct PromptOverridden {
     /// The agent.
     pub agent: AgentId,
-    /// Its system prompt from now on; its definition's without.
+    /// Its new system prompt; its definition's without.
     pub system_prompt: Option<String>,
     /// Time of the override.
     pub overridden_at: Timestamp,
@@ -341,14 +341,14 @@ pub struct NoteRemembered {
     /// The origin of the note; none for a note that an effect of a step stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
-    /// Time at which the note was kept.
+    /// Time at which the note was stored.
     pub time: Timestamp,
 }
 
 /// The origin of a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// The user for whom the run worked that kept it.
+    /// The user of the run that stored it.
     pub user_id: UserId,
     /// The agent that wrote it: the one that remembers it, or a reader of its session.
     pub written_by: AgentId,
@@ -367,11 +367,11 @@ pub struct NoteForgotten {
     pub agent: AgentId,
     /// The note.
     pub note: NoteId,
-    /// The position of the event that kept it, whose content is erased with this.
+    /// The position of the event that stored it, whose content is erased by this event.
     pub position: u64,
     /// The session in which it was made.
     pub session: SessionId,
-    /// The user who had it forgotten, or for whom the agent worked that forgot it.
+    /// The user who had it deleted, or whose run deleted it.
     pub user_id: UserId,
     /// Time at which it was forgotten.
     pub time: Timestamp,

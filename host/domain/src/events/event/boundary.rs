@@ -1,4 +1,4 @@
-//! Decisions of the boundary: the ledger's part of the events.
+//! Decisions of the boundary: the ledger's events.
 
 use crate::access::egress::Traffic;
 use crate::access::grant::OwnedFolder;
@@ -54,18 +54,18 @@ pub struct BoundaryDecided {
     /// no turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// The operation that was performed; none for a step of the agent itself.
+    /// The performed operation; none for a step of the agent itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
-    /// The segment of it, counted from 0.
+    /// Its segment, counted from 0.
     pub segment: u32,
-    /// The agent that called, by its definition; for calls that are no agent's, `trigger:` or
-    /// `connector:` and the name of whoever called.
+    /// The calling agent, by its definition; for other calls, `trigger:` or `connector:` and the
+    /// name of the caller.
     pub definition: DefinitionId,
-    /// The user for whom it acts; none for a call that no user's turn or trigger makes.
+    /// The user for whom it acts; none for a call outside a user's turn or trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// The tool, or what else was asked for.
+    /// The tool, or the other subject of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The operator's name of the called component; none if no component was called.
@@ -77,7 +77,7 @@ pub struct BoundaryDecided {
     /// The version of that code, by its manifest; none if the manifest has no version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The grant that it had, as [`crate::events::event::ComponentAdmitted`] names it.
+    /// Its grant, as [`crate::events::event::ComponentAdmitted`] names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Digest>,
     /// One entry for each capability, verdict and rule. Uses of secrets and limits of the call have
@@ -86,10 +86,10 @@ pub struct BoundaryDecided {
     /// Number of further decisions that are not listed.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub left_out: u64,
-    /// The folders that the call had as its user's, its agent's or its session's own.
+    /// The folders of the call that belong to its user, its agent or its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<OwnedFolder>,
-    /// Traffic that the call sent out over HTTP.
+    /// HTTP traffic of the call.
     #[serde(default, skip_serializing_if = "Traffic::is_empty")]
     pub egress: Traffic,
     /// Time of the record.
@@ -108,7 +108,7 @@ pub struct ComponentAdmitted {
     pub version: Option<String>,
     /// The component's grant: a blob of JSON.
     pub grant: Digest,
-    /// Digest of the component's description of itself.
+    /// Digest of the component's own description.
     pub described: Digest,
     /// The code that was admitted under this name before. Present if that is other code or has
     /// another description, and no digest in the configuration confirms the new code.

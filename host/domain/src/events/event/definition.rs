@@ -1,4 +1,4 @@
-//! Payloads of the host's stream about the definitions that users make.
+//! Payloads of the host's stream about users' definitions.
 
 use crate::access::user::UserId;
 use crate::agents::definition::{DefinitionId, OwnDefinition};

@@ -29,7 +29,7 @@ pub struct HostRestored {
     pub choice: RestoreChoice,
     /// Turns that would continue without further input.
     pub turns: u64,
-    /// Calls of theirs, of models and of tools, that would be made again.
+    /// Calls of models and tools that these turns would repeat.
     pub operations: u64,
     /// Inputs that waited for a turn.
     pub inputs: u64,
@@ -37,7 +37,7 @@ pub struct HostRestored {
     pub time: Timestamp,
 }
 
-/// The capability under which the ledger files a reading of the operator's.
+/// The ledger's name for an operator's reading of messages.
 pub const OPERATOR_READ: &str = "operator.read";
 
 /// See [`super::Event::OperatorRead`].
@@ -62,7 +62,7 @@ pub struct OperatorRead {
     pub time: Timestamp,
 }
 
-/// The trigger event on which a configuration was read again.
+/// The cause of a reload of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReloadCause {
@@ -77,7 +77,7 @@ pub enum ReloadCause {
 /// See [`super::Event::ConfigReloaded`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigReloaded {
-    /// The configuration that is in force from now on. Turns that begin under it name it
+    /// The configuration in force from now on. Turns that begin under it name it
     /// ([`super::RunStarted::configuration`]).
     pub configuration: Digest,
     /// The previous configuration.
@@ -93,20 +93,20 @@ pub struct ConfigReloaded {
     /// Number of differences beyond these.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub left_out: u64,
-    /// The keys that were changed since the start and are read at a start only.
+    /// The changed keys that only a restart applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart: Vec<String>,
-    /// Time from which it is in force.
+    /// Time from which it applies.
     pub time: Timestamp,
 }
 
-/// Bytes of the reason that the record of a refused configuration has.
+/// Bytes of the reason in the record of a refused configuration.
 pub const REFUSAL_BYTES_MAX: usize = 4 << 10;
 
 /// See [`super::Event::ConfigRefused`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigRefused {
-    /// The configuration that is in force, as before.
+    /// The configuration in force, which is unchanged.
     pub configuration: Digest,
     /// The cause of the reload.
     pub because: ReloadCause,

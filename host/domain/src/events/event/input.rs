@@ -1,4 +1,4 @@
-//! Payloads about an input from its acceptance on, and the sources of inputs.
+//! Payloads about an input after its acceptance, and the sources of inputs.
 
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
@@ -54,8 +54,7 @@ pub enum Source {
         deadline: Option<Timestamp>,
         /// Depth in calls.
         depth: u32,
-        /// Number of hops that the calling run had
-        /// ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+        /// Number of hops of the calling run ([`crate::work::dispatch::DispatchLimits::hops_max`]).
         hops: u32,
         /// Priority of the work.
         priority: Priority,
@@ -75,11 +74,11 @@ pub enum Source {
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
     },
-    /// A reply for which no operation waits any more.
+    /// A reply without a waiting operation.
     LateReply {
         /// The replying agent's path.
         from: String,
-        /// Depth in calls of the run that handed over the work.
+        /// Call depth of the run that handed over the work.
         depth: u32,
         /// The hops of the work that it replies to, plus one.
         hops: u32,
@@ -103,7 +102,7 @@ pub enum Source {
     Reminder {
         /// Time at which the reminder is due.
         due: Timestamp,
-        /// Depth in calls of the run that set it.
+        /// Call depth of the run that set it.
         depth: u32,
         /// Depth in spawns of that run.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -127,7 +126,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Returns whether the input is a message, and not work that a caller waits for or an opening.
+    /// Returns whether the input is a message. Work with a waiting caller and an opening are not.
     #[must_use]
     pub fn is_words(&self) -> bool {
         matches!(
@@ -232,8 +231,7 @@ impl Source {
         }
     }
 
-    /// Returns the accounts that a run draws on that begins with the input. None if a message
-    /// begins the run.
+    /// Returns the accounts of a run that begins with the input. None if a message begins the run.
     #[must_use]
     pub fn accounts(&self) -> Option<&Accounts> {
         match self {
@@ -297,11 +295,11 @@ pub struct InputAccepted {
     pub message: Option<Draft>,
     /// The model that its turn is to use.
     pub model: Option<String>,
-    /// The kind of wait that the queue's rules chose on inbound message; none for that of the
-    /// source ([`Source::waits_for`]).
+    /// The kind of wait that the queue's rules chose on receipt; none for that of the source
+    /// ([`Source::waits_for`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<queue::WaitKind>,
-    /// Priority that the sender asks for; none to use that of the source.
+    /// Priority that the sender requested; none to use that of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// Labels that the sender put on the message. Agents do not see them.
@@ -385,7 +383,7 @@ pub struct InputDead {
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// The reason why it was put aside.
+    /// The reason why it was set aside.
     pub reason: String,
     /// Time at which it was set aside.
     pub time: Timestamp,

@@ -1,12 +1,12 @@
-//! The list of event kinds, taken from the very code that reads them. So no second list can be
-//! forgotten.
+//! The list of event kinds, derived from the code that reads them. There is no second list to
+//! maintain.
 
 use super::Event;
 use serde::Deserialize;
 use serde::de::value::MapDeserializer;
 use std::fmt;
 
-/// The kinds that are written today, in the order of the variants of [`Event`].
+/// The current kinds, in the order of the variants of [`Event`].
 #[must_use]
 pub fn kinds() -> &'static [&'static str] {
     // No such kind exists: the deserializer reports the kinds that do.
@@ -16,7 +16,7 @@ pub fn kinds() -> &'static [&'static str] {
         .map_or(&[], |Expected(kinds)| kinds)
 }
 
-/// The kinds that would have been accepted instead.
+/// The expected kinds.
 #[derive(Debug)]
 struct Expected(&'static [&'static str]);
 

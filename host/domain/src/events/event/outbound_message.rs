@@ -28,7 +28,7 @@ pub struct InboundMessage {
 pub struct ConnectorReceived {
     /// The connector.
     pub connector: ConnectorName,
-    /// Messages that had not arrived before, in the service's order.
+    /// New messages, in the service's order.
     pub inbound_messages: Vec<InboundMessage>,
     /// The position from which the next poll continues; none to keep the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub enum InboundMessageOutcome {
         /// Its agent.
         agent: AgentId,
     },
-    /// It was the answer to a question.
+    /// It answered a question.
     Answered {
         /// The user that the sender is.
         user: UserId,
@@ -88,14 +88,14 @@ pub struct InboundMessagesSettled {
     pub inbound_messages: Vec<TriggerEventId>,
     /// The outcome of all of them.
     pub outcome: InboundMessageOutcome,
-    /// Time at which it did.
+    /// Time of the outcome.
     pub time: Timestamp,
 }
 
 /// See [`super::Event::PairingOffered`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairingOffered {
-    /// The sender, as the service knows them.
+    /// The sender, in the service's terms.
     pub key: ConnectorKey,
     /// The sender's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub struct PairingOffered {
     pub chat: String,
     /// The code.
     pub code: String,
-    /// Time until which it counts.
+    /// Time until which it is valid.
     pub expires: Timestamp,
     /// Time of the offer.
     pub time: Timestamp,
@@ -113,9 +113,9 @@ pub struct PairingOffered {
 /// See [`super::Event::PairingSettled`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairingSettled {
-    /// The sender, as the service knows them.
+    /// The sender, in the service's terms.
     pub key: ConnectorKey,
-    /// The user that they are from now on; none if it was declined or expired.
+    /// The user assigned to the sender; none if it was declined or expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// Time at which it was settled.
@@ -139,17 +139,17 @@ pub enum OutboundMessageCause {
         session: SessionId,
         /// The run that asks.
         run: RunId,
-        /// The question: the id under which it is answered.
+        /// The question: the id for its answer.
         operation: OperationId,
     },
-    /// A message that no turn was begun with.
+    /// A message that no turn processed.
     Input {
         /// The session.
         session: SessionId,
-        /// The input that was put aside.
+        /// The input that was set aside.
         input: InputId,
     },
-    /// The host's own words to a sender: who they are is not known, or their message was refused.
+    /// The host's own text to a sender who is unknown, or whose message was refused.
     Host {
         /// The inbound message that it answers.
         inbound_message: TriggerEventId,
@@ -170,12 +170,12 @@ pub struct OutboundMessageQueued {
     pub outbound_message: OutboundMessageId,
     /// The chat, in the service's terms.
     pub chat: String,
-    /// The text, in Markdown; of a question, the question.
+    /// The text, in Markdown. For a question, it is the question.
     pub text: String,
     /// The choices of a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
-    /// The text of a question where its choices cannot be buttons.
+    /// The text of a question for services without buttons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_buttons: Option<String>,
     /// The cause.
@@ -222,7 +222,7 @@ pub struct OutboundMessageStarted {
     pub outbound_message: OutboundMessageId,
     /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// Number of the chunk that is about to be sent, from 0, of a text that was split.
+    /// Number of the chunk that is about to be sent, from 0, if the text was split.
     pub chunk: u32,
     /// The service's id of the message that the chunk is added to by an edit; none if it is a
     /// separate message.
@@ -236,17 +236,17 @@ pub struct OutboundMessageStarted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum OutboundMessageOutcome {
-    /// The service took it, under these ids of its own, one for each chunk.
+    /// The service accepted it, with one service id for each chunk.
     Delivered {
         /// The ids.
         service_ids: Vec<String>,
     },
     /// A chunk of it was accepted; further chunks follow.
     Chunk {
-        /// The service's id of it.
+        /// The service's id of the message.
         service_id: String,
     },
-    /// It was not taken, and is tried again.
+    /// It was not accepted, and is tried again.
     Failed {
         /// The reason.
         reason: String,
@@ -287,7 +287,7 @@ pub struct OutboundMessageSettled {
     /// attempt is a separate message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<String>,
-    /// Time at which it was known.
+    /// Time of the outcome.
     pub time: Timestamp,
 }
 
@@ -298,12 +298,12 @@ pub struct OutboundMessageRequeued {
     pub connector: ConnectorName,
     /// The message.
     pub outbound_message: OutboundMessageId,
-    /// The user who has it tried again.
+    /// The user who requeued it.
     pub by: UserId,
     /// The service's id of the message that the next attempt edits, as the last one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<String>,
-    /// Time at which it was.
+    /// Time of the attempt.
     pub time: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! The version that tells how much of a store's content a program understands, beyond the kinds of
+//! The version that states how much of a store's content a program understands, beyond the kinds of
 //! events.
 
 /// This program's version as a reader. A store names the oldest reader that it permits: that of the

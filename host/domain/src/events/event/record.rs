@@ -6,7 +6,7 @@ use crate::values::id::{AgentId, EventId, InputId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The subject of an event, for filters and for who may see it.
+/// The subject of an event, for filters and for visibility.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Subject {
     /// The agent.
@@ -51,7 +51,7 @@ pub struct Recorded {
     pub id: EventId,
     /// Its CloudEvents type.
     pub kind: String,
-    /// The event itself; none when it was erased.
+    /// The event itself; none if it was erased.
     pub event: Option<Event>,
     /// The subject of the event.
     pub subject: Subject,

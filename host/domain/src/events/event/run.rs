@@ -1,4 +1,4 @@
-//! Payloads of a run's stream: what happens in a run.
+//! Payloads of a run's stream.
 
 use crate::access::tool::EffectClass;
 use crate::access::user::UserId;
@@ -47,13 +47,13 @@ pub struct RunStarted {
     pub component: Digest,
     /// The agent's view of the host, frozen at the start.
     pub resolved_config: ResolvedConfigDigests,
-    /// The configuration of the host under which it began, as a whole.
+    /// The whole configuration of the host at the start of the run.
     pub configuration: Digest,
     /// The persona of its session, if any. While the turn is open, it loses what its persona is
     /// denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<PersonaId>,
-    /// The turn on which it builds.
+    /// The turn before it.
     pub base: Option<TurnId>,
     /// The last message of that turn; 0 without one.
     pub base_message: u64,
@@ -66,13 +66,13 @@ pub struct RunStarted {
     /// True if the inputs are one message, as collected ones are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub collected: bool,
-    /// The report about inputs that were dropped before this run. No later run reports them again.
+    /// The report about inputs dropped before this run. Later runs do not repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow: Option<OverflowNotice>,
     /// The limits of the run.
     pub limits: TurnLimits,
-    /// The accounts it shares with all work that follows from one message. None when a message
-    /// began it ([`RunStarted::accounts`]).
+    /// The accounts it shares with all work that follows from one message. None if a message began
+    /// it ([`RunStarted::accounts`]).
     #[serde(default, skip_serializing_if = "Accounts::is_empty")]
     pub accounts: Accounts,
     /// Time at which it ends as timed out, whatever it waits for.
@@ -84,7 +84,7 @@ pub struct RunStarted {
     /// Depth in spawns.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub spawn_depth: u32,
-    /// Number of hops with which it begins ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+    /// Number of hops at its start ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     pub hops: u32,
     /// Priority of the run. Its steps and model calls precede those of the same user's less urgent
     /// runs.
@@ -96,7 +96,7 @@ pub struct RunStarted {
     /// included.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
-    /// True if the thread before it, or what its agent remembers, rests on content from outside
+    /// True if the thread before it, or its agent's memory, rests on content from outside
     /// ([`crate::events::run::Run::is_untrusted`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
@@ -107,7 +107,7 @@ pub struct RunStarted {
     /// The sections after the prompts of its models, as they were when it began; none if empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<FrozenSections>,
-    /// The user for whom it works: from whom its first input is.
+    /// The user for whom it works: the sender of its first input.
     pub user_id: UserId,
     /// The configuration with which its session was opened, a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub struct RunStarted {
     /// Time at which its session expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_expires_at: Option<Timestamp>,
-    /// The parts of its prompt and settings that are the agent's own, a blob of JSON
+    /// The agent's own parts of its prompt and settings, a blob of JSON
     /// ([`crate::work::basis::Overrides`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Digest>,
@@ -127,7 +127,7 @@ pub struct RunStarted {
     /// was never compacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Compacted>,
-    /// The model that the input or the session asked for.
+    /// The model that the input or the session requested.
     pub model: Option<String>,
     /// The settings of its models' replies: those of its session over those of its definition.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -212,22 +212,22 @@ pub struct RunStepped {
     pub basis: Basis,
     /// Outcomes that arrived with this commit.
     pub settled: Vec<Settlement>,
-    /// Inputs that it claimed beyond those of the run's start.
+    /// Inputs that it claimed in addition to those of the run's start.
     pub claimed: Vec<InputId>,
-    /// The news that the guest was given.
+    /// The news for the guest.
     pub news: Vec<News>,
     /// The most hops of its inputs, and of the run before it.
     pub hops: u32,
     /// Messages that entered the thread before the step: results and the user's messages.
     pub heard: Vec<Message>,
-    /// True if the history of ended sessions that the step was shown rests on content from outside.
+    /// True if the history of ended sessions in the step's input rests on content from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub history_untrusted: bool,
     /// The guest's decision, word for word.
     pub decision: Decision,
     /// The effects that it asked for.
     pub effects: Vec<Effect>,
-    /// The memo that the step hands to the next one.
+    /// The memo for the next step.
     pub memo: Option<Memo>,
     /// Messages that entered the thread with the decision: the agent's messages, synthetic results,
     /// the reply.
@@ -237,7 +237,7 @@ pub struct RunStepped {
     /// Settlements of what the decision stopped: cancelled operations, and operations that the
     /// turn's end cuts off.
     pub stopped: Vec<Settlement>,
-    /// A running hash over everything that the guest read. It reveals a replay that diverges.
+    /// A running hash over everything that the guest read. It reveals a diverging replay.
     pub answers: Digest,
     /// Resources that the guest's call used.
     pub usage: CallUsage,
@@ -268,15 +268,15 @@ pub struct StepFailed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepFault {
-    /// The host could not do its part.
+    /// The host failed.
     Faulted,
-    /// The agent returned something that is not acceptable.
+    /// The agent returned an invalid result.
     Refused,
     /// The agent crashed.
     Trapped,
-    /// It took more memory than it may.
+    /// It exceeded its memory limit.
     OutOfMemory,
-    /// It computed for longer than it may.
+    /// It exceeded its CPU limit.
     OutOfCpu,
     /// It took longer than it may.
     TimedOut,
@@ -296,7 +296,7 @@ words!(StepFault {
 pub struct RunRecovered {
     /// The run.
     pub run: RunId,
-    /// The number in a row, with no progress in between, counted from 1.
+    /// The number in a row without progress in between, counted from 1.
     pub count: u32,
     /// The time of the continuation.
     pub time: Timestamp,
@@ -376,8 +376,8 @@ pub struct RunEnded {
     pub code: Option<String>,
     /// The reason, as shown to people.
     pub reason: Option<String>,
-    /// The turn that it became; none when its first step never succeeded: then its inputs are dead
-    /// letters and the thread is as it was.
+    /// The turn of the run. None if its first step never succeeded: then its inputs are dead
+    /// letters and the thread is unchanged.
     pub turn: Option<TurnId>,
     /// Settlements of operations that were open when the run was ended from outside.
     pub stopped: Vec<Settlement>,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TriggerOrigin {
-    /// The configuration's: it changes and goes with it.
+    /// By the configuration: it changes and is removed with it.
     Configuration,
     /// Made over the API.
     Api {
@@ -31,7 +31,7 @@ pub enum TriggerOrigin {
         agent: AgentId,
         /// The user for whom it works.
         user: UserId,
-        /// True if the turn that made it rested on content from outside.
+        /// True if its turn rested on content from outside.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
     },
@@ -46,7 +46,7 @@ pub struct TriggerDefined {
     pub spec: Box<TriggerSpec>,
     /// Its origin.
     pub origin: TriggerOrigin,
-    /// The first trigger event of its schedule; none without a schedule or when that is over.
+    /// The first trigger event of its schedule; none without a schedule or if that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
     /// Time of the definition.
@@ -74,16 +74,16 @@ pub enum PauseReason {
         /// The user.
         user: UserId,
     },
-    /// It failed so many times in a row.
+    /// It failed this many times in a row.
     Failures {
         /// Number of failures in a row.
         failures: u32,
     },
-    /// Its next trigger event could not be computed so many times in a row.
+    /// Its next trigger event could not be computed this many times in a row.
     Schedule {
         /// Number of errors in a row.
         errors: u32,
-        /// The last of them.
+        /// The last error.
         error: String,
     },
     /// Its component reported that it is done, or its schedule has no further trigger event.
@@ -151,7 +151,7 @@ pub struct TriggerEventsSkipped {
     /// The next trigger event of its schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
-    /// Time at which they were passed over.
+    /// Time at which they were skipped.
     pub time: Timestamp,
 }
 
@@ -176,7 +176,7 @@ pub struct TriggerFired {
     pub trigger_event: TriggerEventId,
     /// The component's code.
     pub component: Digest,
-    /// Messages to hand over. None when the trigger event was of no interest.
+    /// Messages to hand over. None if the trigger event was irrelevant.
     pub messages: Vec<TriggerMessage>,
     /// The trigger's new state; none to keep the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,7 +201,7 @@ pub struct TriggerEventFailed {
     pub attempt: u32,
     /// The reason.
     pub error: String,
-    /// Time of the next attempt; none when it is given up.
+    /// Time of the next attempt; none if the trigger event is given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
     /// Time of the failure.
@@ -235,22 +235,22 @@ pub struct TriggerPosted {
     pub name: TriggerName,
     /// The trigger event.
     pub trigger_event: TriggerEventId,
-    /// The fate of its messages, in their order.
+    /// The fate of its messages, in order.
     pub results: Vec<PostedMessage>,
     /// Time at which the last was handed over.
     pub time: Timestamp,
 }
 
-/// Something that an operator should know of a trigger.
+/// A trouble of a trigger that an operator should know of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TriggerTrouble {
-    /// It failed so many times in a row.
+    /// It failed this many times in a row.
     Failing {
         /// Number of failures in a row.
         failures: u32,
     },
-    /// It failed so often that it is not tried before a time.
+    /// It failed so often that attempts are suspended until a time.
     BreakerOpened {
         /// The time of the next try.
         until: Timestamp,

@@ -13,26 +13,26 @@ use serde_json::{Map, Value};
 pub struct Step {
     /// The retired kind.
     pub from: &'static str,
-    /// The kind one version on.
+    /// The kind of the next version.
     pub to: &'static str,
     /// Converts a payload to the form of that kind.
     pub change: fn(&mut Map<String, Value>),
 }
 
-/// Every kind that was retired since the first release, oldest versions first. The list only grows:
-/// a kind that a release stored can be read for ever.
+/// Every kind retired since the first release, oldest versions first. The list only grows: a kind
+/// that a release stored stays readable for ever.
 const STEPS: &[Step] = &[];
 
-/// Reason why a stored payload cannot be brought to the current form.
+/// Reason why a stored payload cannot be converted to the current form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotKnown {
-    /// This program knows no such kind.
+    /// The kind is unknown to this program.
     #[error("its kind `{kind}` is not known: it was written by a newer version of this program")]
     Kind {
         /// The kind.
         kind: String,
     },
-    /// A payload of this kind was never anything but an object.
+    /// The payload is not an object, which it always was for this kind.
     #[error("the payload of a `{kind}` is not an object")]
     Payload {
         /// The kind.
@@ -40,19 +40,19 @@ pub enum NotKnown {
     },
 }
 
-/// Every kind that was written once and is not any more.
+/// Every kind that was written once and is now retired.
 pub fn retired() -> impl Iterator<Item = &'static str> {
     STEPS.iter().map(|step| step.from)
 }
 
-/// Returns whether a kind was written once and is not any more.
+/// Returns whether a kind is retired.
 #[must_use]
 pub fn is_retired(kind: &str) -> bool {
     retired().any(|from| from == kind)
 }
 
 /// Returns the newest kind for a stored payload, with the payload in its form. The payload may have
-/// been stored under any kind there ever was.
+/// any kind, current or retired.
 ///
 /// # Errors
 /// The kind is unknown, or the payload was never valid for it.

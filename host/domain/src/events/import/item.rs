@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// Bytes of an item's id, and of the old system's names for a call or a tool.
 pub(super) const ID_BYTES_MAX: usize = 128;
-/// Milliseconds that an answer may have taken: a year.
+/// The longest time for an answer, in milliseconds: a year.
 const RESPONSE_MS_MAX: f64 = 366.0 * 24.0 * 3_600_000.0;
 /// Names of the fields in which the old system wrapped an answer.
 const WRAPPING: [&str; 5] = [
@@ -25,7 +25,7 @@ const WRAPPING: [&str; 5] = [
 /// An item of an old session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OldItem {
-    /// Its id, unique in its session; `imported-` and its place when it had none.
+    /// Its id, unique in its session; `imported-` and its place if it had none.
     pub id: String,
     /// The question.
     pub prompt: Value,
@@ -48,7 +48,7 @@ pub struct Answered {
     pub time: Timestamp,
 }
 
-/// An action that a client of the old system was asked to take.
+/// A client action of the old system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OldAction {
     /// The old system's id of the question. An answer under it is refused here.
@@ -60,7 +60,7 @@ pub struct OldAction {
 }
 
 impl OldAction {
-    /// A client action that can be shown.
+    /// A client action that can be displayed.
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ImportFault> {
         let props = fields
             .object("props")?
@@ -131,7 +131,7 @@ fn pointer(place: &str) -> String {
 }
 
 impl OldItem {
-    /// The item at a place of its session, counted from 1. Its times lie between these.
+    /// The item at a place of its session, counted from 1. Its times are within this range.
     pub(super) fn read(
         fields: &Fields<'_>,
         place: usize,
@@ -227,7 +227,7 @@ fn answered(
     }))
 }
 
-/// Returns the time that the answer took, in milliseconds. The old system kept a fraction.
+/// Returns the milliseconds taken by the answer. The old system stored a fraction.
 fn took_ms(fields: &Fields<'_>) -> Result<Option<u64>, ImportFault> {
     let name = "response_time_ms";
     let Some(value) = fields.value(name) else {

@@ -46,7 +46,7 @@ pub struct OldSession {
     pub items: Vec<OldItem>,
     /// The action that waited for its client.
     pub pending_action: Option<OldAction>,
-    /// The state that a client needed to show it as it was left.
+    /// The state that a client needs to restore its display.
     pub ui_state: Option<Map<String, Value>>,
     /// Time at which it began.
     pub started_at: Timestamp,
@@ -54,7 +54,7 @@ pub struct OldSession {
     pub completed_at: Option<Timestamp>,
     /// The reason why it was ended from outside.
     pub terminated_reason: Option<String>,
-    /// The configuration that it was opened with, such as a tutor's lesson.
+    /// Its configuration, such as a tutor's lesson.
     pub config: Option<Map<String, Value>>,
     /// Its time limit in seconds, from its config.
     pub time_limit_s: Option<u32>,
@@ -82,10 +82,10 @@ pub enum OldStatus {
 pub enum ImportStatus {
     /// It continues, until its own time limit if it has one.
     GoesOn {
-        /// The time that is left, in milliseconds.
+        /// The time left, in milliseconds.
         left_ms: Option<u64>,
     },
-    /// It went on, and its own time has been up since then.
+    /// It continued, and its time limit expired at this time.
     Overdue(Timestamp),
     /// It had ended.
     Ended,
@@ -204,7 +204,7 @@ impl OldSession {
             .map(|seconds| self.started_at.plus_ms(u64::from(seconds) * 1_000))
     }
 
-    /// Returns the number of its items that were answered.
+    /// Returns the number of its answered items.
     #[must_use]
     pub fn answered(&self) -> usize {
         self.items
@@ -298,7 +298,7 @@ fn user(fields: &Fields<'_>, issuer: Option<&Voucher>) -> Result<UserId, ImportF
     }
 }
 
-/// The items, each once and in order.
+/// The items, without duplicates and in order.
 fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldItem>, ImportFault> {
     let mut items = Vec::new();
     let mut last = 0;

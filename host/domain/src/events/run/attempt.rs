@@ -24,7 +24,7 @@ const STOPPED: &str = "it was stopped before it ended: its outcome is lost";
 /// The recorded attempts at a model's call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Attempts {
-    /// The newest, counted from 0. It rises as long as the call is open, over restarts too.
+    /// The newest, counted from 0. It rises while the call is open, also across restarts.
     pub number: u32,
     /// Earlier attempts that ended, or were cut off.
     pub ended: Vec<Attempt>,
@@ -75,7 +75,7 @@ impl Open {
         self.attempts_with(self.without_outcome(STOPPED).into_iter().collect())
     }
 
-    /// Its attempts with those that ended since the newest was recorded.
+    /// Its attempts, plus those that ended since the newest was recorded.
     #[must_use]
     pub fn attempts_with(&self, ended: Vec<Attempt>) -> Vec<Attempt> {
         self.attempts.ended.iter().cloned().chain(ended).collect()

@@ -14,7 +14,7 @@ use crate::work::outbound_message::DELIVER;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The name of a call of the memory, where no model made it.
+/// The name of a memory call by the agent's own code.
 const MEMORY: &str = "memory";
 
 /// One of a run's first calls.

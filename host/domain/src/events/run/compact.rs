@@ -22,7 +22,7 @@ pub const KEY: &str = "summary";
 pub const CODE: &str = "compaction-failed";
 /// The code of a return whose summary failed.
 pub const RETURN_CODE: &str = "return-failed";
-/// Bytes of a summary. A model that returns more than it was allowed loses the middle of it.
+/// Bytes of a summary. A longer one loses its middle.
 const SUMMARY_BYTES_MAX: usize = 64 << 10;
 
 /// The system prompt of the model.
@@ -64,7 +64,7 @@ pub fn code(run: &Run) -> &'static str {
     }
 }
 
-/// Returns the system prompt and the instruction of a task's model.
+/// Returns the system prompt and the instruction for a task's model.
 fn prompts(task: &Compaction) -> [&'static str; 2] {
     match task.returns {
         None => [SYSTEM, INSTRUCTION],

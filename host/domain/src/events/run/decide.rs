@@ -1,4 +1,4 @@
-//! An agent's decision: the event of its step, with everything that follows in the thread.
+//! An agent's decision: the event of its step, with all its consequences in the thread.
 
 use super::delegated::{self, Unmade, passed_over};
 use super::intake::Intake;
@@ -51,7 +51,7 @@ pub struct Taken {
     pub intake: Intake,
     /// The guest's result.
     pub result: StepResult,
-    /// The operations that its requests became, in order.
+    /// The resolved operations of its requests, in order.
     pub resolved: Vec<Resolved>,
     /// The running hash over the guest's reads.
     pub answers: Digest,
@@ -147,8 +147,8 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
     }
 }
 
-/// Returns the settlements of the operations that the decision stops: those that it cancels, or all
-/// that are open when it ends the turn.
+/// Returns the settlements of the operations that the decision stops: the cancelled ones, or all
+/// open ones if it ends the turn.
 fn stops(run: &Run, taken: &Taken) -> Vec<Settlement> {
     let settled = |id: OperationId| {
         taken
@@ -161,7 +161,7 @@ fn stops(run: &Run, taken: &Taken) -> Vec<Settlement> {
         Decision::Wait(Wait { cancel, .. }) => cancel.iter().any(|cancelled| cancelled == key),
         _ => true,
     };
-    // With a command line the call is stopped that it makes.
+    // Cancelling a command line also stops its present call.
     let is_cancelled = |open: &Open| match &open.within {
         None => cancel(&open.operation.key),
         Some(within) => run
@@ -199,7 +199,7 @@ fn unmade(run: &Run, taken: &Taken) -> Unmade {
     let settled = &taken.intake.settled;
     let reported = format!("no tool calls are left of this turn's limit ({CALLS_LIMIT})");
     let failure = Failure::lasting("limit-reached", reported).with("limit", CALLS_LIMIT);
-    // Work that was handed over may give back some of its share.
+    // Handed-over work may return some of its share.
     let retryable =
         run.available_after(settled).calls > 0 || run.lent_after(settled).has_any_of(CALLS_LIMIT);
     Unmade::Limited(Failure {
@@ -208,7 +208,7 @@ fn unmade(run: &Run, taken: &Taken) -> Unmade {
     })
 }
 
-/// Messages that enter the thread with a decision.
+/// Messages that a decision adds to the thread.
 pub(super) struct Saying {
     pub(super) next: u64,
     pub(super) salt: Salt,
@@ -253,7 +253,8 @@ impl Saying {
         }
     }
 
-    /// Puts the results of stopped operations into the thread, unless their call has one already.
+    /// Puts the results of stopped operations into the thread, unless their calls have results
+    /// already.
     pub(super) fn place_results(&mut self, history: &[&Message], stops: &mut [Settlement]) {
         let open = unpaired(history.iter().copied());
         for settlement in stops {

@@ -35,7 +35,7 @@ pub(super) fn tool(performer: &Performer) -> Option<&'static str> {
     is_delegate.then_some(delegate::NAME)
 }
 
-/// Returns the delegation and its task; none when the operation is no delegation.
+/// Returns the delegation and its task; none if the operation is no delegation.
 pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
     let Performer::Agent {
         agent,
@@ -58,7 +58,7 @@ pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Dele
     ))
 }
 
-/// Returns the result of a delegation that failed; none when the operation is no delegation.
+/// Returns the result of a failed delegation; none if the operation is no delegation.
 pub(super) fn undelegated(
     operation: &Operation,
     cause: &Cause,
@@ -129,9 +129,9 @@ pub(super) fn address(operation: &Operation) -> Option<&DelegateAddress> {
 /// The reason why a call of the model's was not made.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Unmade {
-    /// Its agent passed it over; the words for that.
+    /// Its agent skipped it, with this text.
     PassedOver(&'static str),
-    /// A limit left no room for it.
+    /// A limit was exhausted.
     Limited(Failure),
 }
 

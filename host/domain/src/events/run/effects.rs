@@ -1,4 +1,4 @@
-//! The events that the effects of a step add, in other streams and in the run's own.
+//! The events of a step's effects, in other streams and in the run's own.
 
 use super::Run;
 use crate::agents::role::AgentRole;

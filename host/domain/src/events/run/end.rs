@@ -1,4 +1,4 @@
-//! The end of a run: the turn that it becomes, and the settlement for the caller that waits for it.
+//! The end of a run: its turn, and the settlement for its waiting caller.
 
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// The code of work that its agent gave up.
 pub(super) const AGENT_FAILED: &str = "agent-failed";
-/// The code of work that no turn was begun with.
+/// The code of work that no turn processed.
 pub const NOT_BEGUN: &str = "not-begun";
 /// The code of work without progress for too long.
 pub const MESSAGE_TIMED_OUT: &str = "message-timed-out";
@@ -39,10 +39,10 @@ pub enum Cause {
         /// Its summary.
         summary: Value,
     },
-    /// The agent, the host or a limit failed it.
+    /// The agent, the host or a limit caused the failure.
     Failed {
         /// A stable code: `agent-failed`, `step-failed`, `limit-reached`, `timed-out`, or that of a
-        /// call of a model.
+        /// model call.
         code: String,
         /// The reason, as shown to people.
         reason: String,
@@ -150,7 +150,7 @@ pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNod
     node
 }
 
-/// Returns the run's last event and the session's. `stopped` and `said` are empty when the agent
+/// Returns the run's last event and the session's. `stopped` and `said` are empty if the agent
 /// itself ended the turn.
 #[must_use]
 pub fn events(
@@ -230,7 +230,7 @@ pub struct Closing<'a> {
     pub said: &'a [Message],
     /// The settlements of the operations that the end stopped.
     pub stopped: &'a [Settlement],
-    /// The news of its last step; empty when the host ended the run.
+    /// The news of its last step; empty if the host ended the run.
     pub heard: &'a [News],
 }
 
@@ -262,7 +262,7 @@ pub fn settlement_for_parent(
         let (settlement, blobs) = given(operation, reply, time);
         return (settlement.spending(spent), blobs);
     }
-    // The reason for it may be given in the agent's own words.
+    // The agent may have worded the reason.
     settlement(
         operation,
         failed_without_reply(operation, cause, closing.heard, untrusted, time),
@@ -335,12 +335,12 @@ fn failed_without_reply(
     }
 }
 
-/// The reply of a run to the caller that waits for it.
+/// The reply of a run to its waiting caller.
 #[derive(Debug)]
 pub struct CallerReply<'a> {
     /// The run.
     pub run: &'a Run,
-    /// The messages that come with it and are not the run's yet.
+    /// The messages that are added with it and are not part of the run yet.
     pub said: &'a [Message],
     /// The content of the reply.
     pub parts: Vec<Part>,

@@ -1,4 +1,4 @@
-//! Answers of external agents to the messages that were delivered to them.
+//! Answers of external agents to their messages.
 
 use super::{Open, Run};
 use crate::events::event::{Event, RunSettled};

@@ -1,4 +1,4 @@
-//! The conditions that wake an agent, and the news it is given.
+//! The conditions that wake an agent, and its news.
 
 use super::Run;
 use crate::events::event::{InputAccepted, Source};
@@ -10,12 +10,12 @@ use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::queue::collected;
 use crate::work::step::{News, OperationOutcome, Until};
 
-/// The news of a step, with the messages that enter the thread before it.
+/// The news of a step, with the messages that precede it in the thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intake {
     /// Outcomes that arrived with it.
     pub settled: Vec<Settlement>,
-    /// Inputs that it takes in.
+    /// The inputs that it claims.
     pub claimed: Vec<InputId>,
     /// The most hops of these inputs, and of the run before.
     pub hops: u32,
@@ -23,7 +23,7 @@ pub struct Intake {
     pub heard: Vec<Message>,
     /// The news for the guest.
     pub news: Vec<News>,
-    /// True if the history of ended sessions that the step is shown rests on content from outside.
+    /// True if the history of ended sessions in the step's input rests on content from outside.
     pub history_untrusted: bool,
 }
 

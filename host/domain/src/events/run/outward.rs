@@ -35,7 +35,7 @@ pub enum Outward {
     },
     /// A question.
     Question {
-        /// The id under which it is answered.
+        /// The id for the answer.
         question: OperationId,
         /// The question, as it is presented.
         asked: Outbound,
@@ -192,7 +192,7 @@ impl Outward {
 
 /// The cause of an outbound message.
 struct Cause {
-    /// The text from which its id follows.
+    /// The text from which its id is derived.
     key: String,
     cause: OutboundMessageCause,
 }

@@ -1,4 +1,5 @@
-//! The handling of open operations, also after a restart: performed, left waiting, or settled.
+//! The handling of open operations, also after a restart: they are performed, left waiting, or
+//! settled.
 
 use super::{Open, Run};
 use crate::access::tool::EffectClass;
@@ -16,10 +17,10 @@ use crate::work::operation::{Pause, Performer, Settlement};
 use crate::work::outbound_message::is_delivered;
 use crate::work::step::Failure;
 
-/// The code of the end of a run that the host gave up.
+/// The code of a run's end that the host caused by giving up.
 pub const GIVEN_UP: &str = "host-failed";
 
-/// The next action for an open operation that is not being worked on.
+/// The next action for an open operation without work in progress.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     /// Perform its segment now.
@@ -37,7 +38,7 @@ pub enum Next {
     },
 }
 
-/// Returns the next action for an operation that is not being worked on.
+/// Returns the next action for an operation without work in progress.
 #[must_use]
 pub fn next(open: &Open, now: Timestamp) -> Next {
     let operation = &open.operation;
@@ -92,7 +93,7 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             until: operation.deadline,
         },
         _ if open.may_have_taken_effect() => settle(Ended::Unknown(Failure::interrupted())),
-        // Agreed to in time, and not begun in time: the host was down, or the call waited too long.
+        // Approved in time, and not begun in time: the host was down, or the call waited too long.
         _ if open.segment == 0
             && operation
                 .approval
@@ -111,7 +112,7 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
 fn past_deadline(open: &Open, now: Timestamp) -> Option<Settlement> {
     let operation = &open.operation;
     let is_overdue = operation.deadline.is_some_and(|deadline| deadline <= now);
-    // A command line ends after the call that it makes, which ends by the same time.
+    // A command line ends after its present call, which ends by the same time.
     if !is_overdue || open.calling.is_some() {
         return None;
     }
@@ -188,7 +189,7 @@ pub fn recovered(run: &Run, time: Timestamp) -> RunRecovered {
     }
 }
 
-/// The end of a run that ended the host so many times.
+/// The end of a run that ended the host this many times.
 #[must_use]
 pub fn given_up(ends: u32) -> Cause {
     Cause::Failed {
@@ -209,8 +210,8 @@ pub fn why_given_up(cause: &Cause) -> Option<&str> {
     }
 }
 
-/// Returns the dead letters that the inputs of a run become: those that its agent has not answered.
-/// A run that has replied to its caller has answered the work that it began with.
+/// Returns the dead letters for a run's unanswered inputs. A run that has replied to its caller has
+/// answered the work that it began with.
 #[must_use]
 pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
     let dead = |input: &InputId| InputDead {

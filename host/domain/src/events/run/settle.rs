@@ -1,4 +1,4 @@
-//! The settlement of operations: outcomes, and the results that are paired with a model's calls.
+//! The settlement of operations: outcomes, and the results for a model's calls.
 
 use super::delegated::{address, answers_delegate, delegation, is_own_refused};
 use super::{Open, Run};
@@ -36,7 +36,7 @@ pub enum Ended {
     },
     /// A client answered.
     Value(Value),
-    /// Something was recalled; `untrusted` when anything of it has that mark.
+    /// A recall has a result; `untrusted` if any of it has that mark.
     Recalled {
         /// The hits.
         hits: Value,
@@ -55,7 +55,7 @@ pub enum Ended {
     Unanswered,
     /// It was cancelled.
     Cancelled,
-    /// It is unknown whether it happened: this cut it off.
+    /// It is unknown whether it happened, for this reason.
     Unknown(Failure),
 }
 
@@ -123,7 +123,7 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
     .marked(marked)
 }
 
-/// The parts of a reply, with a mark if it is not whole.
+/// The parts of a reply, with a mark if it is incomplete.
 fn marked_parts(reply: Reply) -> Vec<Part> {
     let mark = CutOff::of_stop(&reply.stop).map(CutOff::part);
     reply.parts.into_iter().chain(mark).collect()
@@ -134,7 +134,7 @@ impl Ended {
     fn is_untrusted(&self, operation: &Operation) -> bool {
         match self {
             Self::Gave { untrusted, .. } | Self::Recalled { untrusted, .. } => *untrusted,
-            // The reason why a tool failed, or what cut it off, is in the tool's own words.
+            // The tool may have worded the reason of its failure or interruption.
             Self::Failed(failure) | Self::Unknown(failure) => {
                 matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure)
             }
@@ -284,7 +284,7 @@ fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft
 }
 
 /// Returns the settlement of an open operation that is stopped. It is cancelled, unless it may have
-/// taken effect and must not be thought undone.
+/// had an effect, which must not be reported as undone.
 #[must_use]
 pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() {
@@ -298,7 +298,7 @@ pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
     settlement(&open.operation, ended, time).costing(open.stopped_attempts())
 }
 
-/// The question that an open operation waits with.
+/// The open question of an operation.
 #[must_use]
 pub fn question(open: &Open) -> Option<&ClientAction> {
     match (&open.operation.performer, &open.pause) {

@@ -9,7 +9,7 @@ use crate::work::budget::{Amount, Available};
 use crate::work::operation::{Performer, Settlement};
 use serde::{Deserialize, Serialize};
 
-/// The part of a run's limits that is spent.
+/// The spent part of a run's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spending {
     /// Tool calls.
@@ -21,7 +21,7 @@ pub struct Spending {
     pub active_ms: u64,
     /// Millionths that its own model calls cost ([`crate::work::price`]).
     pub cost_micros: u64,
-    /// Amount that others spent for work that it handed over.
+    /// Amount spent by others on work that it handed over.
     pub delegated: Amount,
 }
 
@@ -156,8 +156,8 @@ impl Run {
         spending.own().plus(spending.delegated)
     }
 
-    /// Milliseconds of active time that are left, besides those that were measured and are in no
-    /// outcome yet.
+    /// Milliseconds of active time that are left, without the measured time that no outcome
+    /// contains yet.
     #[must_use]
     pub fn active_ms_left(&self, unrecorded_ms: u64) -> u64 {
         self.started

@@ -9,8 +9,8 @@
 //! destination: handed-over work, replies, late replies, reminders, notes, an agent's memories, and
 //! the results of a recall.
 //!
-//! An agent's words upon the answer of a program elsewhere are that program's, and carry the mark
-//! themselves. A mark is never removed by a message; an empty thread has none.
+//! An agent's text that follows from an external program's answer counts as that program's, and has
+//! the mark itself. A mark is never removed by a message; an empty thread has none.
 
 use super::Run;
 use super::intake::Intake;
@@ -44,7 +44,7 @@ impl Run {
 }
 
 impl Settlement {
-    /// Returns whether it brings anything that rests on content from outside.
+    /// Returns whether it contains content that rests on the outside.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.untrusted || self.result.as_ref().is_some_and(|result| result.untrusted)

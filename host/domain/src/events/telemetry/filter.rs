@@ -4,10 +4,10 @@ use super::{TelemetryEvent, TelemetryKind};
 use crate::values::id::{AgentId, SessionId};
 use agent_host_glob::name_matches;
 
-/// Number of kinds, or patterns of kinds, that a filter may name.
+/// The most kinds, or patterns of kinds, in a filter.
 pub const KINDS_ASKED_MAX: usize = 40;
 
-/// A selection of events. Each part narrows it down; without any, everything is selected.
+/// A selection of events. Each part narrows it; without any, everything is selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TelemetryFilter {
     /// About this agent.

@@ -12,7 +12,7 @@ use crate::work::operation::{Continuation, Operation, Performer, Settlement};
 use crate::work::step::OperationOutcome;
 use std::collections::HashMap;
 
-/// The code of a call that an agent may not make.
+/// The code of a call that the agent is not allowed to make.
 const DENIED: &str = "denied";
 /// The code of a call, or a message, that was cancelled.
 const CANCELLED: &str = "cancelled";
@@ -21,8 +21,7 @@ const UNKNOWN: &str = "unknown";
 /// The code of a message that a full queue dropped.
 const DROPPED: &str = "dropped";
 
-/// The facts about a run that its later events do not repeat: when it began, and its calls of
-/// tools.
+/// The facts about a run that its later events do not repeat: its beginning, and its tool calls.
 #[derive(Debug, Clone, Default)]
 pub struct RunTally {
     begun: Option<Timestamp>,
@@ -63,7 +62,7 @@ impl RunTally {
         }
     }
 
-    /// Returns the number of calls of tools so far.
+    /// Returns the number of tool calls so far.
     #[must_use]
     pub fn tool_calls(&self) -> usize {
         self.calls.len()
