@@ -1,4 +1,4 @@
-//! Accounts: limits shared by all work that one message began.
+//! Accounts: limits shared by all work that follows from one message.
 //!
 //! A turn that a message begins opens an account with its own limits. Handed-over work has an
 //! account of its own, with the budget that it was given. Everything that follows from that work
@@ -7,7 +7,7 @@
 //! Only unspent reservations return to an account. So along a chain of agents, and over all turns
 //! that follow from its first, the available amount only shrinks.
 //!
-//! Four words are used for tokens, calls and money, here and wherever they are counted:
+//! Four terms are used for tokens, calls and money, here and in all other counts:
 //!
 //! - The **limit** is the most that an account, a turn or a budget allows.
 //! - An amount is **reserved** when something begins that may cost as much: a model's call, an
@@ -16,7 +16,7 @@
 //!   reserved for it is spent.
 //! - The rest is **available**: the limit without what is spent or reserved.
 //!
-//! Names that are stored or sent are others: `drawn` is spent or reserved, `left` is available.
+//! Stored and transmitted names differ: `drawn` is spent or reserved, `left` is available.
 
 use crate::thread::model::Usage;
 use crate::values::id::{AccountId, InputId, RunId};
@@ -30,19 +30,18 @@ use serde::{Deserialize, Serialize};
 /// Limits of one message, or one piece of work, with everything that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// The run that a message began, or the input that handed the work over.
+    /// The run that a message began, or the input of the handed-over work.
     pub id: AccountId,
     /// Tokens of prompts and replies together.
     pub tokens: u64,
     /// Calls of tools and of agents.
     pub calls: u32,
-    /// Millionths that models may cost; none for no limit.
+    /// Highest cost of models, in millionths; none for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }
 
-/// The accounts that a run spends from: that of the message which began everything first, its own
-/// work's last.
+/// The accounts that a run spends from, from that of the original message to that of its own work.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Accounts(Vec<Account>);
@@ -89,13 +88,13 @@ impl Accounts {
         self.0.is_empty()
     }
 
-    /// Returns the account of the message which began everything.
+    /// Returns the account of the original message.
     #[must_use]
     pub fn first(&self) -> Option<AccountId> {
         self.0.first().map(|account| account.id)
     }
 
-    /// The address of each, in order: its id behind those of the accounts above it.
+    /// The address of each, in order: the ids of the accounts above it, followed by its own.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         let mut address = String::new();
@@ -263,7 +262,7 @@ pub fn spent_on_one(attempt: &Attempt, reserved: Amount) -> (Usage, u64) {
     )
 }
 
-/// Returns the usage as which a lost attempt's reservation is counted.
+/// Returns a lost attempt's reservation as usage.
 pub(crate) fn lost(reserved: Amount) -> Usage {
     Usage {
         input_tokens: reserved.tokens,

@@ -8,7 +8,7 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The part of a turn's limits that is left.
+/// The remaining part of a turn's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitsLeft {
     /// Further steps.
@@ -35,11 +35,11 @@ pub struct Basis {
     /// uploaded.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub files: u64,
-    /// Time at which the step was first begun.
+    /// Time at which the step first began.
     pub now: Timestamp,
-    /// The part of the turn's limits that is left.
+    /// The remaining part of the turn's limits.
     pub left: LimitsLeft,
-    /// Seeds the guest's randomness: follows from run and step.
+    /// The seed of the guest's randomness, derived from run and step.
     pub seed: Digest,
 }
 
@@ -56,9 +56,9 @@ pub struct Documents {
     pub tools: Digest,
     /// The agents that it may dispatch to: an array of [`Peer`].
     pub peers: Digest,
-    /// The agent's preferences with those of the run's user over them.
+    /// The agent's preferences, overridden by those of the run's user.
     pub preferences: Digest,
-    /// The preferences that hold for all its users. None when these are the same as `preferences`.
+    /// The preferences for all its users. None if they equal `preferences`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_preferences: Option<Digest>,
     /// The configuration with which the session was opened, if any.
@@ -87,7 +87,7 @@ impl Documents {
         }
     }
 
-    /// Returns the preferences that hold for all users of the agent.
+    /// Returns the preferences for all users of the agent.
     #[must_use]
     pub fn shared_preferences(&self) -> Digest {
         self.shared_preferences.unwrap_or(self.preferences)
@@ -118,7 +118,7 @@ pub struct ResolvedConfigDigests {
     pub tools: Digest,
     /// The peers.
     pub peers: Digest,
-    /// The most that it may have: a [`Ceiling`](crate::agents::authority::Ceiling).
+    /// Its highest authority: a [`Ceiling`](crate::agents::authority::Ceiling).
     pub ceiling: Digest,
     /// The skills with all their files: a frozen [`SkillSet`](crate::agents::skill::SkillSet). None
     /// without skills.
@@ -168,7 +168,7 @@ pub struct Scene {
     pub user: UserId,
 }
 
-/// The part of an agent's prompt and settings that is its own.
+/// The agent's own parts of its prompt and settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Overrides {
     /// Its system prompt, in place of its definition's.

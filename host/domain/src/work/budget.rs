@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 /// The most that a turn may spend, in addition to its agent's own limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
-    /// Tokens of prompts and replies together; none to apply the agent's own limits alone.
+    /// Tokens of prompts and replies together; none to apply only the agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Calls of tools and of agents; none to apply the agent's own limits alone.
+    /// Calls of tools and of agents; none to apply only the agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u32>,
-    /// Millionths that models may cost ([`crate::work::price`]); none to apply the agent's own
-    /// limits alone.
+    /// Highest cost of models in millionths ([`crate::work::price`]); none to apply only the
+    /// agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }
 
-/// The amount that is available: to a turn, to an account, or to an agent that hands work over.
+/// The available amount: of a turn, of an account, or of an agent that hands work over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
     /// Tokens.
     pub tokens: u64,
     /// Calls.
     pub calls: u32,
-    /// Millionths; none when the cost is not limited.
+    /// Millionths; none if the cost is not limited.
     pub cost_micros: Option<u64>,
 }
 
@@ -98,7 +98,7 @@ impl Available {
     /// for it. None when the model has no price.
     ///
     /// # Errors
-    /// It is more than is available, or the cost is limited and the model has no price.
+    /// It exceeds the available amount, or the cost is limited and the model has no price.
     pub fn afford(
         &self,
         price: Option<Price>,
@@ -113,7 +113,7 @@ impl Available {
                             the operator says one in `models.<alias>.price`";
                 Err(reported.to_owned())
             }
-            // Users read it, and know of no reservations.
+            // The text is for users, who do not know of reservations.
             (Some(left), Some(needed)) if left < needed => {
                 Err("too little is left of what this turn may cost (costMicrosMax)".to_owned())
             }
@@ -150,7 +150,7 @@ impl Available {
         }
     }
 
-    /// Subtracts an amount that is spent or reserved.
+    /// Subtracts a spent or reserved amount.
     pub fn subtract(&mut self, amount: Amount) {
         self.tokens = self.tokens.saturating_sub(amount.tokens);
         self.calls = self.calls.saturating_sub(amount.calls);
@@ -182,7 +182,7 @@ impl TurnLimits {
     }
 }
 
-/// An amount that is spent or reserved.
+/// A spent or reserved amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Amount {
     /// Tokens.

@@ -1,5 +1,5 @@
-//! `delegate`: the tool that the host builds for agents that are granted it, as rules about its
-//! arguments and its results.
+//! `delegate`: the host's tool for agents that are granted it, as rules about its arguments and its
+//! results.
 //!
 //! It hands one named operation to an agent of a kind (worker, researcher, coder). It is separate
 //! from the tools of components because no component runs it: the host checks the arguments here
@@ -38,7 +38,7 @@ use utoipa::ToSchema;
 
 /// The tool's name.
 pub const NAME: &str = crate::agents::authority::DELEGATE;
-/// The arguments that it takes.
+/// The accepted arguments.
 const ARGUMENTS: [&str; 5] = ["target", "operation", "parameters", "timeout", "priority"];
 /// Bytes of a path in an operation's parameters.
 pub const PATH_BYTES_MAX: usize = 4_096;
@@ -53,7 +53,7 @@ pub const URL_BYTES_MAX: usize = 8_192;
 pub enum Target {
     /// Files, the web and other basic work.
     Worker,
-    /// Questions that take many sources.
+    /// Questions that need many sources.
     Researcher,
     /// Reading, writing and running code.
     Coder,
@@ -129,11 +129,11 @@ words!(Priority { Low = "low", Normal = "normal", High = "high", Critical = "cri
 /// A call of `delegate` that passed every check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// The kind of agent that is to do it.
+    /// The kind of agent that receives it.
     pub target: Target,
     /// The operation to perform: one of the target's.
     pub operation: String,
-    /// The parameters; they fit those of the operation.
+    /// The parameters, which are valid for the operation.
     pub parameters: Map<String, Value>,
     /// The task's deadline in milliseconds from its start: the call's timeout, or the target's
     /// default.
@@ -144,7 +144,7 @@ pub struct Delegation {
 
 impl Delegation {
     /// Returns the content of the message to the target: JSON text of `operation`, `parameters` and
-    /// `timeoutMs`, the milliseconds that it has from the hand-over on.
+    /// `timeoutMs`, the milliseconds left after the hand-over.
     #[must_use]
     pub fn content(&self, within_ms: u64) -> String {
         json!({
@@ -169,7 +169,7 @@ pub enum Code {
     InvalidTarget,
     /// The target does not support the operation.
     InvalidOperation,
-    /// The arguments, or the operation's parameters, make no sense.
+    /// The arguments, or the operation's parameters, are invalid.
     InvalidParameters,
     /// The target exists, but no agent is configured for it or none is reachable.
     AgentUnavailable,
@@ -179,9 +179,9 @@ pub enum Code {
     TaskFailed,
     /// The host stopped while the task ran: it is unknown whether it took effect.
     TaskUnknown,
-    /// The call was passed over: no task was begun for it.
+    /// The call was skipped: no task began.
     TaskNotStarted,
-    /// A rule of the operator's does not allow the call.
+    /// A rule of the operator's forbids the call.
     NotAllowed,
     /// A limit is met.
     LimitReached,
@@ -200,8 +200,7 @@ words!(Code {
     LimitReached = "LIMIT_REACHED",
 });
 
-/// Checks a call's arguments, as the model wrote them, against all that these targets may be asked
-/// for.
+/// Checks a call's arguments, as the model wrote them, against all operations of these targets.
 ///
 /// # Errors
 /// The first fault. The call had no effect.

@@ -24,8 +24,8 @@ pub struct DispatchLimits {
     /// The most levels of workers that run independently. With 1 an agent may spawn workers, which
     /// may not spawn others.
     pub spawn_depth_max: u32,
-    /// Dispatches of one run that are open at the same time: work that it handed over, detached or
-    /// not, and that has not ended.
+    /// Open dispatches of one run: work that it handed over, detached or not, and that has not
+    /// ended.
     pub children_max: u32,
     /// The most open dispatches of one tree of agents. A tree is a user's agent with all agents
     /// that were made for its work.
@@ -56,16 +56,16 @@ impl Default for DispatchLimits {
     }
 }
 
-/// The kind of link between the agent that hands work over and the agent that does it.
+/// The kind of edge between the agent that hands work over and the agent that does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
-    /// It is waited for, or done by an agent that is there anyway.
+    /// A caller waits for it, or an existing agent does it.
     Call,
     /// A worker does it, which is made for it and runs independently.
     Spawn,
 }
 
-/// Number of edges of each kind that lead to a run.
+/// Number of edges of each kind above a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
     /// Calls.
@@ -74,7 +74,7 @@ pub struct Depth {
     pub spawn: u32,
 }
 
-/// The state before a dispatch, as the limits need it.
+/// The state before a dispatch, for the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DispatchState {
     /// The depth of the run that asks for the dispatch.
@@ -88,10 +88,10 @@ pub struct DispatchState {
 }
 
 impl DispatchLimits {
-    /// Returns the depth of the work that a dispatch over such an edge would hand over.
+    /// Returns the depth of the work after a dispatch over such an edge.
     ///
     /// # Errors
-    /// The limit that it would exceed. Too deep is too deep for good; too many at once may pass.
+    /// The limit that it would exceed. An exceeded depth is permanent; an exceeded number may pass.
     pub fn admit(&self, status: DispatchState, edge: Edge) -> Result<Depth, Failure> {
         let Self {
             call_depth_max,
@@ -188,7 +188,7 @@ impl DispatchLimits {
         (runs >= u64::from(max)).then(reason)
     }
 
-    /// Returns the reason why a late reply of so many hops becomes a dead letter. None if it
+    /// Returns the reason why a late reply with this many hops becomes a dead letter. None if it
     /// may be processed.
     #[must_use]
     pub fn too_many_hops(&self, hops: u32) -> Option<String> {
@@ -203,7 +203,7 @@ impl DispatchLimits {
     }
 }
 
-/// Adds the key of the limit that is met, and its value.
+/// Adds the key of the exhausted limit, and its value.
 fn with_limit(failure: Failure, (limit, max): (&str, u32)) -> Failure {
     failure.with("limit", limit).with("max", max)
 }

@@ -25,7 +25,7 @@ pub struct Suspicion {
 /// The suspicions of a store's sessions.
 pub type Suspicions = BTreeMap<SessionId, Suspicion>;
 
-/// A session with work, as a start finds it.
+/// A session with work, as found at a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The session.

@@ -31,32 +31,32 @@ pub const NAMES: [&str; 3] = [FORGET, SAVE, SEARCH];
 pub const NOTE_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a note's subject.
 pub const ABOUT_BYTES_MAX: usize = 128;
-/// Notes that an agent keeps in the sessions of one user.
+/// Notes of an agent from the sessions of one user.
 pub const NOTES_OF_USER_MAX: u64 = 2_000;
 /// Bytes of a query.
 pub const QUERY_BYTES_MAX: usize = 4 << 10;
-/// Hits of a search that names no limit.
+/// The default number of a search's hits.
 pub const HITS: u32 = 8;
 /// Bytes of a session that are given to its memory agent at a time. The rest is given in further
 /// chunks.
 pub const READING_BYTES_MAX: usize = 48 << 10;
-/// Messages of a session that are handed to its memory agent at a time.
+/// Messages of a session that are given to its memory agent at a time.
 pub const READING_MESSAGES_MAX: u64 = 64;
 
 /// The code when the note does not exist, or the user may not see it.
 pub const NOTE_NOT_FOUND: &str = "note-not-found";
 /// The code when the user's role does not allow it.
 pub const NOTE_FORBIDDEN: &str = "note-forbidden";
-/// The code when the user has as many notes as there may be.
+/// The code when the user has reached the limit of notes.
 pub const MEMORY_FULL: &str = "memory-full";
-/// The code of a note that a memory agent would keep outside of a reading.
+/// The code of a note that a memory agent tries to store outside of a reading.
 pub const NOTHING_READ: &str = "nothing-read";
 
-/// The trigger event on which a session is read.
+/// The reason for reading a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TriggerEvent {
-    /// It was due: no turn of it ended for some time, or a user asked for it.
+    /// It was due: the session was idle for some time, or a user asked for it.
     Due,
     /// Its thread is about to be compacted.
     Compaction,
@@ -76,7 +76,7 @@ pub struct SearchCall {
     pub limit: u32,
     /// True to search notes only, and no messages.
     pub notes: bool,
-    /// True if an agent is to look, and to answer in words.
+    /// True if an agent searches, and answers in words.
     pub deep: bool,
 }
 
@@ -207,7 +207,7 @@ pub fn save(mut arguments: Map<String, Value>) -> Result<SaveCall, Invalid> {
     Ok(SaveCall { text: note, about })
 }
 
-/// Checks a call of `memory_forget`; the note's id.
+/// Checks a call of `memory_forget`; returns the note's id.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -266,7 +266,7 @@ pub fn may_see(role: Option<AgentRole>, is_own: bool) -> bool {
     is_own || role.is_some_and(AgentRole::sees_all_sessions)
 }
 
-/// The sessions of an agent in which a search may find something.
+/// The sessions of an agent that a search may cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Searched {
     /// All of them.

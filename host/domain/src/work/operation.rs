@@ -22,7 +22,7 @@ use crate::work::step::{ModelRequest, OperationOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The performer of an operation. Decided when the operation is started, from the grants of that
+/// The performer of an operation. Chosen when the operation is started, from the grants of that
 /// moment, and recorded with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -35,8 +35,7 @@ pub enum Performer {
         through: u64,
         /// Tokens reserved for it: the estimate of its prompt, and the limit of its reply.
         reserved_tokens: u64,
-        /// The most they can cost, in millionths ([`crate::work::price`]), if the model has a
-        /// price.
+        /// The highest cost, in millionths ([`crate::work::price`]), if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reserved_micros: Option<u64>,
     },
@@ -48,7 +47,7 @@ pub enum Performer {
         tool: String,
         /// Validated arguments: a JSON object as text.
         arguments: String,
-        /// The capabilities that the call is bound to.
+        /// The capabilities of the call.
         capabilities: Vec<String>,
     },
     /// The user is asked.
@@ -72,7 +71,7 @@ pub enum Performer {
         message: Option<Messaged>,
         /// Time at which the work was handed over.
         since: Timestamp,
-        /// True if its turn begins only when others of its caller or tree have ended.
+        /// True if its turn waits until others of its caller or tree have ended.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         queued: bool,
     },
@@ -85,10 +84,10 @@ pub enum Performer {
         session: SessionId,
         /// The input that carries the work.
         input: InputId,
-        /// The text that the agent handing it over is given.
+        /// The text for the agent that hands it over.
         reported: String,
     },
-    /// Messages are delivered to the program behind an external agent, which answers later.
+    /// Messages are sent to the program behind an external agent, which answers later.
     External {
         /// The messages, by their places in the thread.
         messages: Vec<MessageId>,
@@ -110,19 +109,19 @@ pub enum Performer {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         own: bool,
     },
-    /// A command line over the agent's skills is carried out. Each call of a tool that it makes is
-    /// an operation of its own ([`CommandCall`]).
+    /// A command line over the agent's skills is run. Each of its tool calls is a separate
+    /// operation ([`CommandCall`]).
     Command {
         /// The line.
         command: String,
     },
-    /// A note was kept or forgotten, in the commit that started the operation. It settles at once.
+    /// A note was stored or deleted, in the commit that started the operation. It settles at once.
     Memory {
         /// The result as JSON.
         reported: String,
     },
-    /// A tool of the host's own changes what lasts, as soon as the run's user has agreed: the run
-    /// rests on content from outside. The change is part of the commit that has the outcome.
+    /// A tool of the host's own makes a lasting change, as soon as the run's user has approved it:
+    /// the run rests on content from outside. The change is part of the commit of the outcome.
     Lasting {
         /// The tool.
         tool: String,
@@ -134,11 +133,11 @@ pub enum Performer {
         /// Time at which it is due.
         due: Timestamp,
     },
-    /// No performer: a rule refused it, or its result was kept from before. This is its outcome.
+    /// No performer: a rule refused it, or its result is cached. This is its outcome.
     Refused {
         /// The outcome.
         outcome: OperationOutcome,
-        /// True if the outcome rests on content from outside: a result that was kept from before.
+        /// True if the outcome rests on content from outside, as a cached result may.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
         /// True if it is the agent's own call of `delegate`, which is reported as a result of one.
@@ -149,13 +148,13 @@ pub enum Performer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         address: Option<DelegateAddress>,
     },
-    /// The caller that handed the run its work was replied to, in the commit that started the
+    /// The caller that handed the run its work received a reply, in the commit that started the
     /// operation.
     Reply {
         /// The operation that is replied to.
         to: ReplyTo,
-        /// True if it settled the operation that waited; otherwise it became an input of the
-        /// caller's session.
+        /// True if it settled the waiting operation; otherwise it became an input of the caller's
+        /// session.
         settled: bool,
     },
 }
@@ -186,8 +185,8 @@ pub struct Operation {
     pub answers: PairedWith,
     /// True if its result goes to the thread (audience `user`, or a model's call).
     pub in_thread: bool,
-    /// The part of the run's limits that is set aside until its actual use is known. This is the
-    /// share of another agent's work.
+    /// The part of the run's limits that is set aside until its actual use is known: the share of
+    /// another agent's work.
     #[serde(default, skip_serializing_if = "Amount::is_nothing")]
     pub reserved: Amount,
     /// The approval that it needs from a user before it is performed.
@@ -196,7 +195,8 @@ pub struct Operation {
 }
 
 impl Performer {
-    /// Returns the model that a call asks for; the empty name for the host's own, and for all else.
+    /// Returns the model that a call requests; an empty name for the host's own, and for all other
+    /// operations.
     #[must_use]
     pub fn asked_model(&self) -> &str {
         match self {
@@ -251,7 +251,7 @@ impl Performer {
 }
 
 impl Operation {
-    /// The session that it was handed to, if it was.
+    /// The session that received the work, if any.
     #[must_use]
     pub fn child(&self) -> Option<SessionId> {
         match self.performer {
@@ -260,7 +260,7 @@ impl Operation {
         }
     }
 
-    /// Returns the time at which it is due, if it is a timer.
+    /// Returns its due time, if it is a timer.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         match self.performer {
@@ -269,7 +269,7 @@ impl Operation {
         }
     }
 
-    /// Returns the question with which it starts: the approval that it needs, or its client action.
+    /// Returns the question with which it starts: its approval, or its client action.
     #[must_use]
     pub fn question_at_start(&self) -> Option<PendingAction> {
         let (call, action) = match (&self.approval, &self.performer) {
@@ -280,7 +280,7 @@ impl Operation {
         Some(self.asking(call, action))
     }
 
-    /// Returns a question that it asks, under its [`asker`](Self::asker).
+    /// Returns one of its questions, under its [`asker`](Self::asker).
     #[must_use]
     pub fn asking(&self, call: OperationId, action: &ClientAction) -> PendingAction {
         PendingAction {
@@ -290,7 +290,8 @@ impl Operation {
         }
     }
 
-    /// Returns the name under which it asks: that of its tool, or else the agent's name for it.
+    /// Returns the name under which it asks: that of its tool, or otherwise the agent's name for
+    /// it.
     #[must_use]
     pub fn asker(&self) -> &str {
         match &self.performer {
@@ -305,8 +306,8 @@ impl Operation {
 pub struct Settlement {
     /// The operation.
     pub operation: OperationId,
-    /// The outcome. A result that goes to the thread is in `result`, and this becomes its message
-    /// once it has a place.
+    /// The outcome. A result for the thread is in `result`, and becomes its message once it has a
+    /// place.
     pub outcome: OperationOutcome,
     /// The result that enters the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -317,22 +318,21 @@ pub struct Settlement {
     /// The attempts at a model, with the cost of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
-    /// The tools of its own that a program in a model's place called, in order.
+    /// The calls of a program's own tools, in order, if a program took the model's place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_calls: Vec<String>,
     /// Resources that the guest's call used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<CallUsage>,
-    /// Resources that another agent used for it. If they are unknown, the amount set aside for it
-    /// counts.
+    /// Resources that another agent used for it. If they are unknown, the reservation counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Amount>,
     /// The end of the task, if the operation is a task of another agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskState>,
-    /// Milliseconds of the run's active time that are recorded with it. Models and tools were at
-    /// work then, and no earlier outcome of the run counts this time. It is measured by a monotonic
-    /// clock where the work was done.
+    /// Milliseconds of the run's active time that are recorded with it. Models and tools worked
+    /// then, and no earlier outcome of the run counts this time. A monotonic clock measured it at
+    /// the place of the work.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub active_ms: u64,
     /// Time at which it ended.
@@ -381,7 +381,7 @@ impl Settlement {
         })
     }
 
-    /// The blobs that a result outside the thread names.
+    /// The blobs named by a result outside the thread.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> {
         let parts = match &self.outcome {
             OperationOutcome::Parts { parts } => parts.as_slice(),
@@ -399,13 +399,13 @@ impl Settlement {
 pub struct CallUsage {
     /// Wall time in microseconds, host calls included.
     pub wall_us: u64,
-    /// Ticks of the epoch during which it computed.
+    /// Ticks of the epoch during its computation.
     pub cpu_ticks: u64,
     /// The largest sum of all its memories, in bytes.
     pub memory_bytes_peak: u64,
     /// Calls of host functions.
     pub host_calls: u64,
-    /// Bytes of log that were dropped because there were too many.
+    /// Bytes of log that were dropped beyond the limit.
     pub log_bytes_dropped: u64,
 }
 
@@ -433,7 +433,7 @@ pub struct Answer {
     pub time: Timestamp,
 }
 
-/// An answer as an event keeps it.
+/// An answer as an event stores it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
@@ -474,8 +474,7 @@ pub enum Progress {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ModelAttempt)]
 pub struct Attempt {
-    /// The provider; empty for an attempt that was cut off with the host that made it, or stopped
-    /// before it ended.
+    /// The provider; empty for an attempt that ended with its host, or was stopped.
     pub provider: String,
     /// The provider's name of the model; for an interrupted attempt, the requested name.
     pub model: String,
@@ -487,10 +486,10 @@ pub struct Attempt {
     pub cost_micros: Option<u64>,
     /// Wall time in milliseconds.
     pub wall_ms: u64,
-    /// The error; none for the attempt that gave the reply.
+    /// The error; none for the attempt with the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The amount reserved for it, if its usage was not reported. Without this, the reserve of its
+    /// The amount reserved for it, if its usage was not reported. Without it, the reserve of its
     /// call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Amount>,

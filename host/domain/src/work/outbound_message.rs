@@ -20,13 +20,13 @@ pub const DELIVER: &str = "external.deliver";
 pub const ANSWER: &str = "external.answer";
 /// The state of an outbound message that the program has accepted and not yet answered.
 pub const DELIVERED: &[u8] = b"delivered";
-/// The code of an outbound message that the program did not take.
+/// The code of an outbound message that the program did not accept.
 pub const UNDELIVERED: &str = "external-undelivered";
 
 /// Reads which messages a component requests to send.
 ///
 /// # Errors
-/// The fault that the component has to mend.
+/// The fault that the component has to correct.
 pub fn messages(action: &ClientAction) -> Result<Vec<MessageId>, String> {
     let fault = || {
         format!(
@@ -45,24 +45,24 @@ pub fn messages(action: &ClientAction) -> Result<Vec<MessageId>, String> {
         .collect()
 }
 
-/// Returns whether an outbound message was taken, by the state that its last try left.
+/// Returns whether an outbound message was accepted, by the state after its last attempt.
 #[must_use]
 pub fn is_delivered(state: Option<&[u8]>) -> bool {
     state == Some(DELIVERED)
 }
 
-/// The result of one try.
+/// The result of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Try {
     /// The program has the message.
     Taken,
-    /// It may take the message later.
+    /// The program may accept the message later.
     Again,
     /// The program refuses the message.
     Refused,
 }
 
-/// Returns the result of a try that was answered with a status.
+/// Returns the result of an attempt with this response status.
 #[must_use]
 pub fn judge(status: u16) -> Try {
     match status {
@@ -72,13 +72,13 @@ pub fn judge(status: u16) -> Try {
     }
 }
 
-/// Returns whether an answer with a status may say how long the next try is to wait.
+/// Returns whether a response with this status may set the wait before the next attempt.
 #[must_use]
 pub fn may_ask_for_time(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
-/// Returns the failure of an outbound message after its last try.
+/// Returns the failure of an outbound message after its last attempt.
 #[must_use]
 pub fn undelivered(tries: u32, why: &str) -> Failure {
     let tries = match tries {

@@ -21,7 +21,7 @@ pub const LIST: &str = "panels_list";
 pub const SELECTED: &str = "panels_selected";
 /// All of them.
 pub const NAMES: [&str; 2] = [LIST, SELECTED];
-/// The attribute of a session that has its inventory.
+/// The attribute of a session that contains its inventory.
 pub const ATTRIBUTE: &str = "panel_inventory";
 
 /// Panels of one inventory.
@@ -67,12 +67,12 @@ pub struct Panel {
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panel_title: Option<String>,
-    /// The thing that is active in it.
+    /// The active item or view.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<PanelContext>,
 }
 
-/// The thing that is active in a panel: an item, or a view.
+/// The active item or view of a panel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PanelContext {
@@ -94,7 +94,7 @@ pub struct PanelContext {
     /// The ids of the selected items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub selection: Vec<String>,
-    /// The request for the style of an answer.
+    /// The requested style of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
@@ -197,7 +197,7 @@ fn invalid(field: impl Into<String>, reported: impl Into<String>) -> Refusal {
 }
 
 /// Returns whether the tools are offered to an agent: it has a tool that lists items, or its allow
-/// list names them by a pattern that is meant for them.
+/// list has a pattern specific to them.
 #[must_use]
 pub fn are_offered<'t>(
     allowlist: Option<&PatternList>,
@@ -247,7 +247,7 @@ fn tool(name: &str, description: &str) -> ToolDefinition {
 /// Checks the arguments of a call; returns whether it requests the context of the panels.
 ///
 /// # Errors
-/// The first thing that is wrong, with the fix.
+/// The first fault, with the fix.
 pub fn include_context(tool: &str, arguments: &Map<String, Value>) -> Result<bool, String> {
     if let Some(unknown) = arguments.keys().find(|name| *name != "includeContext") {
         return Err(format!(
@@ -261,7 +261,7 @@ pub fn include_context(tool: &str, arguments: &Map<String, Value>) -> Result<boo
     }
 }
 
-/// Returns the result of a call: the panels of some sessions, or those that are selected.
+/// Returns the result of a call: the panels of some sessions, or the selected ones.
 #[must_use]
 pub fn result(tool: &str, shown: &[(SessionId, PanelInventory)], with_context: bool) -> Value {
     let only_selected = tool == SELECTED;

@@ -1,9 +1,9 @@
-//! Costs of models: a price for each million tokens, and sums in millionths of the currency that
-//! prices are in.
+//! Costs of models: a price for each million tokens, and sums in millionths of the prices'
+//! currency.
 //!
-//! The currency is not recorded anywhere: all prices of a host are in the same one. A sum is
-//! computed once, when an attempt at a model has ended, and stored with the attempt. So a price
-//! that changes later changes no past sum.
+//! The currency is not recorded: all prices of a host are in the same one. A sum is computed once,
+//! when an attempt at a model ends, and stored with the attempt. A later change of a price thus
+//! changes no past sum.
 
 use crate::thread::model::Usage;
 
@@ -17,7 +17,7 @@ const NANOS: u64 = 1_000;
 pub struct Price {
     /// Price of a token of the prompt.
     input: u64,
-    /// Price of a token of the prompt that was read from a cache.
+    /// Price of a cached token of the prompt.
     cached: u64,
     /// Price of a token of the reply.
     output: u64,
@@ -64,7 +64,7 @@ impl Price {
         })
     }
 
-    /// The higher of two prices, each by itself.
+    /// The higher of two prices, field by field.
     #[must_use]
     pub fn or_dearer(self, other: Self) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Price {
     }
 }
 
-/// A price of a million tokens is, in the same figures, the millionths of one.
+/// The price of a million tokens is also the number of millionths for one token.
 fn nanos(per_million: f64) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,

@@ -14,7 +14,7 @@
 //! | `collect` | one turn, after the run, of all that were collected | begins a turn |
 //! | `interrupt` | ends the run and begins the next turn | begins a turn |
 //!
-//! Only `followup` and `collect` have a debounce, a cap and a drop policy, because only they can
+//! Only `followup` and `collect` have a debounce, a cap and a drop policy. Only their inputs can
 //! wait for longer than a step takes.
 
 mod arrive;
@@ -41,20 +41,20 @@ pub use waiting::{Grouping, Queue, Queued, WaitKind, WaitingInput};
 use crate::values::limits::WAITING_INPUTS_MAX;
 
 /// The result of a call that had not begun when a message steered its run. The call is not made,
-/// and every call has a result.
+/// but every call needs a result.
 pub const SKIPPED: &str = "Skipped due to queued user message.";
 /// The beginning of a message that contains several.
 pub const COLLECTED_TITLE: &str = "[Queued messages while agent was busy]";
 /// The longest debounce: one day, in milliseconds.
 pub const DEBOUNCE_MS_MAX: u64 = 24 * 3_600_000;
-/// The largest cap, in inputs: no session has more that wait.
+/// The largest cap: the most waiting inputs of a session.
 pub const CAP_MAX: usize = WAITING_INPUTS_MAX;
 /// Inputs that join a run at one boundary; more join it at the next.
 pub const JOINED_INPUTS_MAX: usize = 32;
 /// Bytes of text that are collected into one turn: 2 MiB. The rest goes into the next turn; a
 /// single input always fits.
 pub const COLLECTED_BYTES_MAX: u64 = 2 << 20;
-/// Letters of the one line that stays of an input that was dropped.
+/// Letters of the line that is kept of a dropped input.
 pub const EXCERPT_CHARS_MAX: usize = 160;
 /// Lines kept for dropped inputs, at most as many as the cap. The oldest are lost and still count.
 pub const OVERFLOW_LINES_MAX: usize = 100;

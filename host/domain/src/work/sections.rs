@@ -52,7 +52,7 @@ pub struct FrozenSections {
 /// The facts from which the sections of one run are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// The tools that the run may call, in the order in which its models see them.
+    /// The tools of the run, in the order in which its models see them.
     pub tools: &'a [&'a ToolDefinition],
     /// The skills that its agent may use.
     pub skills: &'a [SkillListing],
@@ -122,7 +122,7 @@ impl Known<'_> {
 pub struct SystemBlocks {
     /// The blocks, those that change most often last.
     pub texts: Vec<String>,
-    /// Number of blocks at the beginning that stay as they are from run to run.
+    /// Number of blocks at the beginning that are the same in every run.
     pub stable: usize,
 }
 

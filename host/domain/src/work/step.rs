@@ -43,13 +43,13 @@ pub enum Toolset {
     None,
 }
 
-/// The audience of a model's reply while it is made.
+/// The audience of a model's reply during its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {
-    /// The user: tokens stream and the reply enters the thread.
+    /// The user: tokens are streamed and the reply enters the thread.
     User,
-    /// No audience: the outcome carries the reply.
+    /// No audience: the outcome contains the reply.
     Hidden,
 }
 
@@ -117,7 +117,7 @@ pub struct Dispatch {
     pub timeout_ms: Option<u64>,
 }
 
-/// Something that takes time or leaves the host.
+/// Work that takes time or leaves the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Work {
@@ -149,7 +149,7 @@ pub enum Work {
 /// One named piece of work, as the guest requests it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// A name of the agent's choosing, unused in this turn before.
+    /// A name that the agent chose, unused in this turn before.
     pub key: String,
     /// The work to do.
     pub work: Work,
@@ -196,7 +196,7 @@ pub enum Decision {
     },
     /// End the turn as failed.
     Fail {
-        /// The reason, as shown to the user.
+        /// The reason, as the user sees it.
         reason: String,
     },
 }
@@ -258,7 +258,7 @@ pub enum Effect {
         /// The new state.
         state: Value,
     },
-    /// Keep a note that recall finds later.
+    /// Store a note that recall finds later.
     Remember {
         /// The note.
         note: String,
@@ -274,12 +274,12 @@ pub enum Effect {
     Schedule {
         /// Milliseconds until the reminder is due.
         after_ms: u64,
-        /// The text that the agent is then given.
+        /// The text for the agent at that time.
         content: String,
     },
 }
 
-/// Data that an agent hands from step to step.
+/// Data that an agent passes from step to step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memo {
     /// The version of the layout.
@@ -307,15 +307,15 @@ pub struct Failure {
     pub code: String,
     /// A message for people and models.
     pub message: String,
-    /// True if the same operation may succeed when it is tried again.
+    /// True if repeating the same operation may succeed.
     pub retryable: bool,
-    /// Further facts by name, for programs: `limit`, the key of the limit that is met.
+    /// Further facts by name, for programs: `limit`, the key of the exhausted limit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, Value>,
 }
 
 impl Failure {
-    /// A failure that the same again would meet again.
+    /// A failure that a repetition would meet again.
     pub fn lasting(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
@@ -386,15 +386,15 @@ pub enum OperationOutcome {
         /// The failure.
         failure: Failure,
     },
-    /// The agent may not do that.
+    /// The agent has no permission.
     Denied,
     /// It took too long.
     TimedOut,
     /// It was cancelled.
     Cancelled,
-    /// It is unknown whether it happened. It was cut off while it ran.
+    /// It is unknown whether it happened, because it was interrupted.
     Unknown {
-        /// The reason why it was cut off.
+        /// The reason for the interruption.
         cause: Failure,
     },
 }

@@ -27,7 +27,7 @@ const DURATION_BITS: u32 = 10;
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(as = TaskState)]
 pub enum TaskStatus {
-    /// It was handed over, and its turn is about to begin.
+    /// It was handed over, and its turn begins soon.
     Pending,
     /// It waits for other work of its turn or tree to end, because the limits are reached.
     Queued,
@@ -88,11 +88,11 @@ pub enum Carrier {
     },
     /// An open turn has claimed it.
     Claimed,
-    /// The turn that had it has ended.
+    /// The turn that claimed it has ended.
     Consumed,
     /// It is a dead letter.
     Dead,
-    /// It was taken back, or purged.
+    /// It was withdrawn, or purged.
     Gone,
 }
 
@@ -103,7 +103,7 @@ pub struct TaskFacts {
     pub settled: Option<TaskState>,
     /// The input with its work.
     pub carrier: Carrier,
-    /// The end of the turn that took it up.
+    /// The end of the turn that claimed it.
     pub end: Option<TurnEnd>,
     /// True if that turn waits for a person.
     pub asks: bool,
@@ -143,7 +143,7 @@ pub enum TaskKind {
 
 words!(TaskKind { Delegate = "delegate", Message = "message", Dispatch = "dispatch" });
 
-/// The content of a task, as far as it is shown.
+/// The visible content of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskContent {
     /// How it was handed over.
@@ -254,9 +254,9 @@ pub struct TaskSum {
     pub operation: Option<String>,
     /// Number of tasks by their state.
     pub states: BTreeMap<TaskStatus, u64>,
-    /// The median duration of those that have ended, in milliseconds, to within 0.2 %.
+    /// The median duration of the ended ones, in milliseconds, to within 0.2 %.
     pub p50_ms: Option<u64>,
-    /// The duration that 95 of 100 of those that have ended did not exceed, in milliseconds, to
+    /// The 95th percentile (95 of 100) of the durations of the ended ones, in milliseconds, to
     /// within 0.2 %.
     pub p95_ms: Option<u64>,
     /// Tokens of all.
@@ -283,7 +283,7 @@ impl TaskSum {
 /// Sums of tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskStats {
-    /// The sums by target and operation, in the order of these.
+    /// The sums, ordered by target and operation.
     pub sums: Vec<TaskSum>,
     /// True if there are more than [`SUMS_MAX`] and some are left out.
     pub is_cut_off: bool,
@@ -326,7 +326,7 @@ impl TaskTally {
         }
     }
 
-    /// Returns the sums by target and operation, in the order of these.
+    /// Returns the sums, ordered by target and operation.
     #[must_use]
     pub fn stats(self) -> TaskStats {
         let sums = self.sums.into_values().map(|(sum, durations)| TaskSum {
@@ -356,7 +356,7 @@ impl Durations {
         *self.counts.entry(kept).or_default() += 1;
     }
 
-    /// Returns the smallest duration that so many of a hundred do not exceed.
+    /// Returns the smallest duration that this many of a hundred do not exceed.
     fn percentile(&self, of_hundred: u64) -> Option<u64> {
         let all: u64 = self.counts.values().sum();
         let place = all.saturating_mul(of_hundred).div_ceil(100);

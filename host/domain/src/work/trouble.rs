@@ -10,7 +10,7 @@ pub const FAILURES_REPORTED: u32 = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ServiceTrouble {
-    /// The host's credentials do not count.
+    /// The service refuses the host's credentials.
     Unauthorised {
         /// The service's words.
         reason: String,

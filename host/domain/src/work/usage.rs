@@ -1,4 +1,4 @@
-//! Usage: what settled work has used, as sums by day and model.
+//! Usage: the resources that settled work has used, as sums by day and model.
 //!
 //! The sums are those of the accounts ([`crate::work::account`], which defines the words). The
 //! amount spent by an operation counts here when it settles. A reservation that is never settled
@@ -75,7 +75,7 @@ pub struct NotADay {
     text: String,
 }
 
-/// Sums of what work has used.
+/// Sums of used resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageSum {
@@ -83,24 +83,24 @@ pub struct UsageSum {
     pub model_calls: u64,
     /// Attempts at them: requests to a provider.
     pub attempts: u64,
-    /// Attempts whose cost is not known, because the model has no price.
+    /// Attempts with an unknown cost, because the model has no price.
     pub unpriced_attempts: u64,
     /// Tokens of prompts, cached ones included, as providers reported them.
     pub input_tokens: u64,
     /// Tokens of replies.
     pub output_tokens: u64,
-    /// Tokens of prompts that were read from a cache.
+    /// Cached tokens of prompts.
     pub cached_tokens: u64,
     /// Cost in millionths ([`crate::work::price`]).
     pub cost_micros: u64,
     /// Calls of tools and of agents.
     pub tool_calls: u64,
-    /// Milliseconds in which a model or a tool was at work.
+    /// Milliseconds during which a model or a tool worked.
     pub active_ms: u64,
     /// Tokens reserved for attempts whose usage no provider reported: failed or lost ones. They
     /// count towards limits, but not towards a bill.
     pub reserved_tokens: u64,
-    /// The cost of these tokens, in millionths.
+    /// The reserved cost of these tokens, in millionths.
     pub reserved_cost_micros: u64,
 }
 
@@ -121,7 +121,7 @@ impl UsageSum {
         Self::from_numbers(sums)
     }
 
-    /// Prompts, replies and reserves together, calls and cost, as accounts count them.
+    /// Prompts, replies and reserves together, calls and cost, in the form of the accounts.
     #[must_use]
     pub fn amount(&self) -> Amount {
         let delivered = self.input_tokens.saturating_add(self.output_tokens);
@@ -209,14 +209,14 @@ impl UsageSum {
     }
 }
 
-/// The part of an operation that counts when it settles.
+/// The part of an operation that counts on settlement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Counted {
     /// A call of a model.
     Model {
         /// The requested name, if any.
         asked: Option<String>,
-        /// Amount that it draws on its accounts while it is open.
+        /// Amount that it draws on its accounts while open.
         drawn: Amount,
     },
     /// A call of a tool or an agent.
@@ -227,7 +227,7 @@ pub enum Counted {
 }
 
 impl Counted {
-    /// Returns what counts of an operation.
+    /// Returns the part of an operation that counts.
     #[must_use]
     pub fn from_operation(operation: &Operation) -> Self {
         match &operation.performer {
@@ -241,7 +241,7 @@ impl Counted {
     }
 }
 
-/// Shares of the usage of a run: sums by day and model, in an order of their own.
+/// Shares of a run's usage: sums by day and model, in sorted order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageShares(BTreeMap<(Day, Option<String>), UsageSum>);
 

@@ -1,5 +1,5 @@
-//! Widgets: the props of a client action, checked before they are shown, and what fits as an answer
-//! to it.
+//! Widgets: the props of a client action, checked before they are shown, and the valid answers to
+//! it.
 //!
 //! A client may have its own widgets, of which only the name is known here.
 
@@ -22,7 +22,7 @@ pub fn check(action: &ClientAction) -> Result<Option<Value>, String> {
 }
 
 /// Returns the fault of an answer that fits its schema and contradicts itself. That is a choice
-/// that names another option than it points at.
+/// whose name and index differ.
 #[must_use]
 pub fn contradiction(action: &ClientAction, answer: &Value) -> Option<String> {
     let options = action.props.get("options")?.as_array()?;

@@ -104,10 +104,10 @@ pub const fn visitors_bytes_since(now: Timestamp) -> Timestamp {
 pub struct DirectSpec {
     /// The origins of the pages that may use it, such as `https://www.example.org`.
     pub origins: Vec<String>,
-    /// Number of visitors that it may have.
+    /// The most visitors.
     #[serde(default = "visitors_default")]
     pub visitors_max: u32,
-    /// True to show replies while they are made, before they are final.
+    /// True to show replies during their generation, before they are final.
     #[serde(default)]
     pub deltas: bool,
 }
@@ -119,7 +119,7 @@ fn visitors_default() -> u32 {
 /// The fault in the configuration of a chat for web pages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectSpecError {
-    /// It is of another form.
+    /// It does not fit the schema.
     #[error("configuration: {0}")]
     Form(String),
     /// Origins are missing, or too many.
@@ -134,7 +134,7 @@ pub enum DirectSpecError {
          `https://www.example.org` or `http://localhost:8080`"
     )]
     Origin(String),
-    /// The number of visitors is out of its range.
+    /// The number of visitors is outside its range.
     #[error("configuration.visitorsMax: it must be from 1 to {VISITORS_MAX}, this is {0}")]
     Visitors(u32),
     /// Another intake is configured besides its own.
@@ -179,7 +179,7 @@ impl DirectSpec {
 }
 
 /// Returns whether a text is an origin as browsers write it: in lower case, without a path, and
-/// without the port that its scheme has anyway.
+/// without its scheme's default port.
 fn is_origin(text: &str) -> bool {
     let schemes = [("https://", ":443"), ("http://", ":80")];
     let found = schemes

@@ -31,7 +31,7 @@ pub struct Attachment {
     pub media_type: String,
     /// The id by which the component fetches it.
     pub handle: String,
-    /// Its size in bytes, as far as the service says.
+    /// Its size in bytes, if the service gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
@@ -66,11 +66,11 @@ pub enum QuotationKind {
     Forwarded,
     /// The sender replies to them.
     Quoted,
-    /// The sender replies to them, and they are the agent's own. Only the host knows it.
+    /// The sender replies to words of the agent's own. Only the host knows this.
     Own,
 }
 
-/// Words in a message that its sender did not write there and then.
+/// Quoted or forwarded words in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quotation {
@@ -127,14 +127,14 @@ pub struct Acknowledgement {
 pub struct Reply {
     /// The service's id of the message.
     pub message: String,
-    /// The service's id of the other one.
+    /// The service's id of the other message.
     pub to: String,
 }
 
 /// The message that another one replies or reacts to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replied {
-    /// It was sent for the agent, and says so much.
+    /// It was sent for the agent, with this text.
     Own(String),
     /// It was sent for the agent, and rests on content from outside.
     Marked(String),
@@ -145,14 +145,14 @@ pub enum Replied {
         /// The words, if any.
         words: Option<String>,
     },
-    /// The host does not have it.
+    /// The host has no such message.
     Unknown,
 }
 
 /// A change of a person's or a group's id at a service. It is never stored: its consequences are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
-    /// The id before, in the service's terms.
+    /// The old id, in the service's terms.
     pub from: String,
     /// The id now.
     pub to: String,
@@ -178,7 +178,7 @@ pub struct Batch {
     pub cursor: Option<String>,
     /// Milliseconds until the next poll.
     pub next_ms: u32,
-    /// The text that the service's call is answered with.
+    /// The text of the response to the service's call.
     pub answer: Option<String>,
     /// The acknowledgements that the service waits for.
     pub acknowledgements: Vec<Acknowledgement>,
@@ -187,13 +187,13 @@ pub struct Batch {
     pub overheard: Vec<String>,
     /// The messages that reply to others whose text the host has.
     pub replies: Vec<Reply>,
-    /// People and groups that have other ids now.
+    /// People and groups whose ids have changed.
     pub moved: Vec<Moved>,
-    /// Messages that were sent and not delivered after all.
+    /// Messages that were sent but not delivered.
     pub undelivered: Vec<Undelivered>,
 }
 
-/// The reason why a message or a batch cannot be taken from a component.
+/// The reason why a message or a batch is refused from a component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadIncoming {
     /// There are too many messages.
@@ -235,7 +235,7 @@ impl Acknowledgement {
 }
 
 impl Batch {
-    /// Checks the bounds of the batch itself.
+    /// Checks the limits of the batch itself.
     ///
     /// # Errors
     /// The first of its fields that is too large.
@@ -269,7 +269,7 @@ impl Reply {
 }
 
 impl Moved {
-    /// Returns it, if both ids are some.
+    /// Returns it if both ids are valid.
     ///
     /// # Errors
     /// The first invalid id.
@@ -285,7 +285,7 @@ impl Moved {
 }
 
 impl Undelivered {
-    /// Returns it, if its id is one.
+    /// Returns it if its id is valid.
     ///
     /// # Errors
     /// The id is invalid.
@@ -352,7 +352,7 @@ impl Incoming {
     pub fn quote(&mut self, replied: Replied) {
         let mut quotations = self.quotations.iter_mut();
         match replied {
-            // The service tells them too, as it shows them.
+            // The service sends them too, in its own form.
             Replied::Own(words) if quotations.any(|reported| reported.becomes_own(&words)) => {
                 return;
             }
@@ -472,7 +472,7 @@ impl Quotation {
         }
     }
 
-    /// Returns the block in which a model is shown the words, as data with their source.
+    /// Returns the block in which a model sees the words, as data with their source.
     fn block(&self) -> String {
         let author = self.author.clone();
         let speaker = match self.kind {
@@ -484,7 +484,7 @@ impl Quotation {
 }
 
 impl Attachment {
-    /// Gives it a name and a media type that a file of a session can have.
+    /// Gives it a valid name and media type for a session's file.
     fn make_fit(&mut self, number: usize) {
         if check_name(&self.name).is_err() {
             self.name = format!("file-{}", number + 1);

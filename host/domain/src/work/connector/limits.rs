@@ -1,4 +1,4 @@
-//! Limits of connectors: how much arrives at once, how much waits to be sent, and for how long.
+//! Limits of connectors: inbound batches, waiting messages, and times.
 
 pub use shapes::limits::connector::*;
 
@@ -9,7 +9,7 @@ use crate::values::backoff::Backoff;
 pub const QUOTATIONS_MAX: usize = 10;
 /// Bytes of the handle by which a component fetches a file.
 pub const HANDLE_BYTES_MAX: usize = 2 << 10;
-/// The beginning of a group's id in its connector key. No sender's id begins with it.
+/// The prefix of a group's id in its connector key. No sender's id begins with it.
 pub const GROUP_PREFIX: &str = "group:";
 /// Bytes of a service's id of a group.
 pub const GROUP_ID_BYTES_MAX: usize = EXTERNAL_ID_BYTES_MAX - GROUP_PREFIX.len();
@@ -40,9 +40,9 @@ pub const OUTGOING_BYTES_MAX: usize = 256 << 10;
 /// UTF-16 code units that every service accepts in one outgoing message: no component may set a
 /// lower limit.
 pub const TEXT_LIMIT_MIN: u32 = 200;
-/// Choices of a question that are sent with it.
+/// The most choices that are sent with a question.
 pub const CHOICES_MAX: usize = 100;
-/// UTF-16 code units of a button's label that every service shows.
+/// UTF-16 code units of a button's label that every service displays.
 pub const BUTTON_LABEL_UNITS_MAX: usize = 20;
 /// Bytes of the call that an approval shows in a chat. A longer one is answered elsewhere.
 pub const APPROVAL_BYTES_MAX: usize = 8 << 10;
@@ -52,9 +52,9 @@ pub const EDIT_MS_MIN: u64 = 1_500;
 pub const TYPING_MS: u64 = 4_000;
 /// Milliseconds for which a pairing code is valid: one hour.
 pub const PAIRING_MS: u64 = 3_600_000;
-/// Pairing codes that count at the same time, of one sender.
+/// Valid pairing codes of one sender.
 pub const PAIRINGS_OF_SENDER_MAX: usize = 3;
-/// Pairing codes that count at the same time, of one connector.
+/// Valid pairing codes of one connector.
 pub const PAIRINGS_MAX: usize = 1_000;
 /// Attempts to send one message.
 pub const ATTEMPTS_MAX: u32 = 16;
@@ -63,7 +63,7 @@ pub const RETRIES: Backoff = Backoff {
     first_ms: 1_000,
     most_ms: 3_600_000,
 };
-/// Milliseconds that a service can have the host wait for: one day.
+/// The longest wait that a service may request, in milliseconds: one day.
 pub const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
 /// Bytes of a failure's reason that are stored.
 pub const REASON_BYTES_MAX: usize = 1 << 10;

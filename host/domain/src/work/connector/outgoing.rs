@@ -17,7 +17,7 @@ const CUT_BYTES: usize = 256;
 pub struct Choice {
     /// The text that people see.
     pub label: String,
-    /// The value that the service sends back when it is chosen.
+    /// The value that the service returns for this choice.
     pub value: String,
 }
 
@@ -28,7 +28,7 @@ pub struct Outbound {
     pub text: String,
     /// The choices of a question.
     pub choices: Vec<Choice>,
-    /// The text where the choices cannot be buttons; none without choices.
+    /// The text for services without buttons; none without choices.
     pub without_buttons: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub enum Body {
     Question(String, Vec<Choice>),
     /// A typing notice.
     Typing,
-    /// Another text for a message that was sent before.
+    /// A new text for a message that was sent before.
     Edit {
         /// The service's id of the message.
         id: String,

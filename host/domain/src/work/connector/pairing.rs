@@ -11,8 +11,8 @@ pub const PAIRING_CODE_CHARS: usize = 8;
 /// The characters of codes: no two of them look alike.
 const ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 
-/// A pairing code: 8 of `2`–`9` and `A`–`Z` without `I` and `O`. It is read in small letters too,
-/// and with blanks and dashes in it.
+/// A pairing code: 8 of `2`–`9` and `A`–`Z` without `I` and `O`. Small letters, blanks and dashes
+/// are accepted on reading.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PairingCode(String);
 
@@ -29,7 +29,7 @@ pub struct NotACode;
 pub enum PairingOffer {
     /// They get a new code, which is valid until then.
     New {
-        /// Time until which it counts.
+        /// Time until which it is valid.
         expires: Timestamp,
     },
     /// They get no answer: too many codes of theirs, or of the connector's, are valid now.
@@ -45,7 +45,7 @@ pub enum PairingRefused {
 }
 
 impl PairingCode {
-    /// The code that random bytes make. Each sign is as likely as any other.
+    /// The code from random bytes. Each character is equally likely.
     #[must_use]
     pub fn from_random(bytes: [u8; PAIRING_CODE_CHARS]) -> Self {
         Self(bytes.into_iter().map(sign).collect())
@@ -93,7 +93,7 @@ impl PairingOffer {
     }
 }
 
-/// Checks that a code which is found still counts.
+/// Checks that a code is still valid.
 ///
 /// # Errors
 /// It has expired.

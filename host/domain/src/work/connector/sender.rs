@@ -12,7 +12,7 @@ const REFUSAL: &str = "Sorry, I do not know you, and so I cannot answer here.";
 /// The reason why a message has no valid sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSender {
-    /// The sender's id passes for that of a group.
+    /// The sender's id looks like that of a group.
     #[error("sender: an id that begins with `{GROUP_PREFIX}` names a group, and no sender")]
     Group,
     /// The id forms no valid connector key.
@@ -25,11 +25,11 @@ pub enum NoSender {
 pub enum Reception {
     /// An agent receives it.
     Accept {
-        /// The user that the sender or the group is.
+        /// The user of the sender or the group.
         user: UserId,
         /// The agent's path.
         path: AgentPath,
-        /// True if the words are the user's own. Otherwise they are marked as coming from outside.
+        /// True if the words are the user's own. Otherwise they are marked as content from outside.
         own_words: bool,
     },
     /// Ignored without an answer.
@@ -115,7 +115,7 @@ pub fn receive(
             path: AgentPath::connector(user.clone(), connector.clone()),
             own_words: !in_group && !spec.untrusted,
         },
-        // Words in a group reach people whom they do not concern.
+        // An answer in a group reaches people whom it does not concern.
         (None, _) if in_group || matches!(incoming.said, Said::Button { .. }) => Reception::Ignore,
         (None, UnknownSender::Ignore) => Reception::Ignore,
         (None, UnknownSender::Refuse) => Reception::Refuse {

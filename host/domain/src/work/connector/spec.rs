@@ -1,4 +1,4 @@
-//! Connectors as operators define them, and the check of that.
+//! Operators' definitions of connectors, and their check.
 
 use super::direct::{DirectSpec, DirectSpecError};
 use super::limits::{CONFIGURATION_BYTES_MAX, REFUSAL_BYTES_MAX};
@@ -15,20 +15,20 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConnectorSpec {
-    /// The name of the component that translates for the service, such as `telegram`.
+    /// The name of the component for the service, such as `telegram`.
     pub component: String,
     /// The definition of its agents. Each user has one of their own, at `/<user>/<connector>`.
     pub agent: DefinitionId,
     /// The intake of messages; defaults to `webhook` if that is set and to `polling` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intake: Option<Intake>,
-    /// The proof that calls of the service are its own. The intake `webhook` needs it.
+    /// The authentication of the service's calls. The intake `webhook` needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookCheck>,
-    /// The treatment of senders whom no connector key names; `ignore` without.
+    /// The treatment of senders without a connector key; default `ignore`.
     #[serde(default)]
     pub unknown: UnknownSender,
-    /// The words for a sender who is refused; a polite sentence without.
+    /// The text for a refused sender; a polite sentence by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_024))]
     pub refusal: Option<String>,
@@ -43,11 +43,10 @@ pub struct ConnectorSpec {
     #[serde(default)]
     #[schemars(schema_with = "queue_schema")]
     pub queue: QueueOverride,
-    /// True to show people that the agent is typing, where the service can; true without.
+    /// True to show people that the agent is typing, if the service supports it; default true.
     #[serde(default = "yes")]
     pub typing: bool,
-    /// True to let people see a reply grow, where the service lets messages be edited; false
-    /// without.
+    /// True to stream a reply by edits, if the service supports edits; default false.
     #[serde(default)]
     pub stream: bool,
     /// The component's configuration: an object that fits its schema. Secrets are in it as
@@ -64,7 +63,7 @@ pub struct ConnectorSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Intake {
-    /// The host asks the service over and over.
+    /// The host polls the service.
     Polling,
     /// The service calls the host.
     Webhook,
@@ -72,7 +71,7 @@ pub enum Intake {
 
 words!(Intake { Polling = "polling", Webhook = "webhook" });
 
-/// The treatment of senders whom no connector key names.
+/// The treatment of senders without a connector key.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
@@ -108,15 +107,15 @@ words!(Groups { Ignore = "ignore", Bound = "bound" });
 pub struct Abilities {
     /// The supported intakes.
     pub intake: Vec<Intake>,
-    /// UTF-16 code units of the text of one message.
+    /// UTF-16 code units of one message's text.
     pub text_limit: u32,
     /// Buttons of one question.
     pub buttons_max: u32,
-    /// True if a message that was sent can be edited.
+    /// True if a sent message can be edited.
     pub edits: bool,
     /// True if it supports typing notices.
     pub typing: bool,
-    /// True if it takes an idempotency key.
+    /// True if it supports an idempotency key.
     pub idempotent: bool,
 }
 
@@ -129,7 +128,7 @@ pub enum ConnectorSpecError {
     /// It names no definition.
     #[error("agent: it is empty; write the id of a definition, such as `assistant`")]
     Agent,
-    /// Calls of the service could be anybody's.
+    /// Calls of the service could be forged.
     #[error(
         "webhook: it is missing; with the intake `webhook` it says how calls of the service prove \
          that they are its own, such as `{{ telegram = {{ secret = \"<name>\" }} }}`"
@@ -138,7 +137,7 @@ pub enum ConnectorSpecError {
     /// A check of calls, although the intake makes none.
     #[error("webhook: with the intake `polling` the service makes no calls; leave it out")]
     Unused,
-    /// A check of calls that cannot be used.
+    /// An invalid check of calls.
     #[error("webhook.{0}")]
     Webhook(#[from] WebhookCheckError),
     /// A text for unknown senders that is never sent.
@@ -158,7 +157,7 @@ pub enum ConnectorSpecError {
     /// It is a chat for web pages with an invalid configuration.
     #[error(transparent)]
     Direct(#[from] DirectSpecError),
-    /// The component cannot do it.
+    /// The component does not support it.
     #[error(
         "intake: the component has {list}, and not `{asked}`; {fix}",
         list = list(offered), fix = fix(offered)
@@ -198,7 +197,7 @@ impl ConnectorSpec {
         })
     }
 
-    /// Checks all that can be checked without its component.
+    /// Checks everything that does not depend on its component.
     ///
     /// # Errors
     /// The first fault, with its field and what to write instead.

@@ -1,8 +1,8 @@
 //! Splitting of texts that are longer than one message of a service.
 //!
-//! A text is cut at the last paragraph that fits, else at a line, a sentence, a word, and at last
-//! between two characters. A block of code that is cut is closed in the one chunk and opened again
-//! in the next.
+//! A text is cut at the last paragraph that fits, otherwise at a line, a sentence, a word, or
+//! finally between two characters. A code block that is cut is closed in one chunk and reopened in
+//! the next.
 
 use super::limits::TEXT_LIMIT_MIN;
 
@@ -13,7 +13,7 @@ const INFO_BYTES_MAX: usize = 32;
 /// The first part of a chunk in which a cut is avoided if possible: a third.
 const UNCUT_PART: usize = 3;
 
-/// A block of code that is open.
+/// An open code block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fence {
     /// Its backquotes or tildes.
@@ -22,7 +22,7 @@ struct Fence {
     info: String,
 }
 
-/// A place at which a text is cut.
+/// A place where a text is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
     /// The end of the text before it.
@@ -31,7 +31,7 @@ struct Cut {
     next: usize,
 }
 
-/// The last places in a text at which it can be cut between lines.
+/// The last places between lines where a text can be cut.
 #[derive(Debug, Clone, Copy, Default)]
 struct Places {
     paragraph: Option<Cut>,
@@ -102,7 +102,7 @@ pub(super) fn closing_of(text: &str) -> Option<String> {
     fence_after(None, text).map(|fence| fence.marker)
 }
 
-/// Returns the place at which a text that is as long as may be is cut.
+/// Returns the place where a text of the maximum length is cut.
 fn cut_of(window: &str, open: Option<&Fence>) -> Cut {
     let earliest = window.len() / UNCUT_PART;
     let late = |cut: &Cut| cut.end > earliest;
@@ -138,8 +138,8 @@ fn sentence(window: &str) -> Option<Cut> {
 }
 
 impl Places {
-    /// The places of a text that begins in a block of code or in none. The line that opens a block
-    /// is not cut from it.
+    /// The places of a text, which may begin inside a code block. The line that opens a block stays
+    /// with it.
     fn of(window: &str, mut open: Option<Fence>) -> Self {
         let mut places = Self::default();
         let mut at = 0;
@@ -215,7 +215,7 @@ impl Fence {
     }
 }
 
-/// Returns the block that is open after a text.
+/// Returns the code block that is open after a text.
 fn fence_after(mut open: Option<Fence>, text: &str) -> Option<Fence> {
     for line in text.lines() {
         open = match open {

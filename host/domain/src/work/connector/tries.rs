@@ -8,13 +8,13 @@ use crate::values::time::Timestamp;
 /// first.
 const UNAUTHORISED_MS: u64 = 60_000;
 
-/// The reason why a service could not be used.
+/// The reason why a service failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorFailure {
     /// It can never be done.
     #[error("the service refused it: {0}")]
     Rejected(String),
-    /// The credentials do not count.
+    /// The credentials are refused.
     #[error("the service does not take the credentials: {0}")]
     Unauthorised(String),
     /// Nothing was done. It may be repeated after so many milliseconds.
@@ -31,14 +31,14 @@ pub enum ConnectorFailure {
     /// Nothing was done: the id of the chat has changed.
     #[error("the chat is `{chat}` now")]
     Moved {
-        /// The chat now, in the service's terms.
+        /// The new id of the chat, in the service's terms.
         chat: String,
         /// The change of the id.
         moved: Moved,
     },
 }
 
-/// The consequence of an attempt that failed.
+/// The consequence of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is tried again at this time.
@@ -85,7 +85,7 @@ pub fn judge(failure: &ConnectorFailure, attempt: u32, idempotent: bool, now: Ti
     }
 }
 
-/// Returns what becomes of an attempt that had begun when the host stopped.
+/// Returns the consequence of an attempt that had begun when the host stopped.
 #[must_use]
 pub fn interrupted(idempotent: bool) -> Interrupted {
     if idempotent {

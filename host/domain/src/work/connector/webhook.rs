@@ -1,5 +1,4 @@
-//! Calls of a messaging service: how they prove that they are the service's own, before a
-//! component sees a byte of them.
+//! Calls of a messaging service: their authentication, before a component sees a byte of them.
 
 use crate::access::egress::CREDENTIALS;
 use crate::values::digest::Digest;
@@ -35,7 +34,7 @@ const TOKEN_HEADER: &str = "authorization";
 pub enum WebhookCheck {
     /// As Telegram does: the secret itself, in `X-Telegram-Bot-Api-Secret-Token`.
     Telegram {
-        /// The name of the secret that was given to `setWebhook`.
+        /// The name of the secret for `setWebhook`.
         secret: String,
     },
     /// As WhatsApp and other services of Meta do: a signature of the body, in
@@ -51,11 +50,11 @@ pub enum WebhookCheck {
         /// The name of the signing secret.
         secret: String,
     },
-    /// The secret itself in a header, for services of your own.
+    /// The secret itself in a header, for your own services.
     Token {
         /// The name of the secret.
         secret: String,
-        /// The header; `Authorization`, with `Bearer` before the secret, without.
+        /// The header; default `Authorization`, with `Bearer` before the secret.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         header: Option<String>,
     },
@@ -115,12 +114,12 @@ impl std::fmt::Debug for WebhookSecrets<'_> {
     }
 }
 
-/// A call that is the service's own.
+/// An authentic call of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verified {
     /// The component reads it.
     Call,
-    /// It is answered with this text, and no component reads it.
+    /// It gets this text as its response, and no component reads it.
     Handshake {
         /// The text.
         challenge: String,
@@ -136,13 +135,13 @@ pub enum NotVerified {
     /// The proof is missing, or occurs several times.
     #[error("the call has not exactly one `{0}`")]
     Missing(&'static str),
-    /// The proof does not fit.
+    /// The proof is wrong.
     #[error("the signature or token of the call is wrong")]
     Wrong,
-    /// It was signed too long ago, or too far ahead.
+    /// Its time is too far in the past or in the future.
     #[error("the call was signed more than {CALL_AGE_S_MAX} s before or after the host's time")]
     Stale,
-    /// The secret has no value, and anybody could sign with that.
+    /// The secret is empty, so that anybody could sign.
     #[error("the secret is empty, and nothing is signed with that")]
     EmptySecret,
 }
@@ -201,8 +200,7 @@ impl WebhookCheck {
         }
     }
 
-    /// Checks that a call is the service's own. The time that a comparison takes depends on no
-    /// secret.
+    /// Checks that a call is the service's own, in constant time with regard to secrets.
     ///
     /// # Errors
     /// The reason why it is not, which is not revealed to the caller.
@@ -272,7 +270,7 @@ impl WebhookCheck {
 }
 
 impl<'a> ServiceCall<'a> {
-    /// The value of a header that is there once.
+    /// The value of a header that occurs once.
     fn header(&self, name: &str, reported: &'static str) -> Result<&'a str, NotVerified> {
         once(self.headers, name).ok_or(NotVerified::Missing(reported))
     }

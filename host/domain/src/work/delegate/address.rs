@@ -1,4 +1,4 @@
-//! The target and the operation that a call names, whatever else is wrong with it.
+//! The target and the operation that a call names, even if the rest of it is invalid.
 
 use super::{OPERATIONS, Target};
 use serde::{Deserialize, Serialize};

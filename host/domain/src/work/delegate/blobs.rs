@@ -1,4 +1,4 @@
-//! The blobs that a delegation names: handed on to its target as far as its caller may read them.
+//! The blobs that a delegation names: passed on to its target if its caller may read them.
 
 use super::Delegation;
 use crate::values::digest::Digest;

@@ -20,17 +20,17 @@ const MARK_BYTES_MAX: usize = 64;
 /// moved to a blob, and is computed again instead.
 const KEPT_BYTES_MAX: usize = INLINE_TEXT_BYTES_MAX - MARK_BYTES_MAX;
 
-/// The limits of the cache for results of delegations that only read.
+/// The limits of the cache for results of read-only delegations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct CacheLimits {
-    /// Seconds for which a result is used again.
+    /// Seconds for which a result is reused.
     #[schemars(range(min = 1, max = 86_400))]
     pub ttl_s: u64,
     /// The most cached results; the oldest are removed first.
     #[schemars(range(min = 1, max = 100_000))]
     pub entries_max: u64,
-    /// Bytes of all kept results together; the oldest make room.
+    /// Bytes of all cached results together; the oldest are removed first.
     #[schemars(range(min = 1_024, max = 1_073_741_824))]
     pub bytes_max: u64,
 }
@@ -74,7 +74,7 @@ pub struct Kept {
 /// A result, stored in or read from the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// The JSON text for the model. If it is used again, its metadata says so, and its age.
+    /// The JSON text for the model. If it is reused, its metadata says so, with its age.
     pub result: String,
     /// True if it rests on content from outside.
     pub untrusted: bool,
@@ -113,8 +113,8 @@ impl Delegation {
         }
     }
 
-    /// Returns the key of its result: the same for the same operation and parameters of the same
-    /// agent, user and authority, however the parameters are ordered.
+    /// Returns the key of its result. The key depends on the operation, the parameters in any
+    /// order, the agent, the user and the authority.
     #[must_use]
     pub fn cache_key(&self, scope: CacheScope<'_>) -> Digest {
         let authority = json!([scope.denies, scope.permissions]);
@@ -185,7 +185,7 @@ impl Cache {
         }
     }
 
-    /// Forgets the results that were kept for a user, because something of theirs may change.
+    /// Removes a user's cached results, because their data may change.
     pub fn forget(&mut self, user: &UserId) {
         let theirs = |placed: &&Placed| placed.kept.user == *user;
         let keys: Vec<Digest> = self

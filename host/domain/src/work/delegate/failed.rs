@@ -1,4 +1,4 @@
-//! Failures of delegations, read from the results that tell them.
+//! Failures of delegations, read from their results.
 
 use super::{Code, NAME, TaskState};
 use crate::thread::message::text_of;

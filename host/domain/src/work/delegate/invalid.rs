@@ -13,7 +13,7 @@ pub struct Invalid {
     pub(super) code: Code,
     pub(super) message: String,
     details: BTreeMap<String, Value>,
-    /// The call that would do.
+    /// A valid call.
     call: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Invalid {
         Self::new(Code::InvalidParameters, message)
     }
 
-    /// The same, with the names that are allowed.
+    /// The same, with the allowed names.
     pub(super) fn allowing<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names = names.into_iter().collect::<Vec<_>>();
         self.details.insert("allowed".to_owned(), names.into());

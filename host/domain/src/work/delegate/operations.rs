@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) const EXECUTE_CODE: &str = "execute_code";
 /// Its parameter for the program's language.
 pub(super) const LANGUAGE: &str = "language";
-/// Bytes of a value that is repeated in the call that would do.
+/// Bytes of a value that is repeated in the suggested call.
 const SHOWN_BYTES_MAX: usize = 200;
 
 /// The type that a parameter's value must have.
@@ -16,14 +16,14 @@ const SHOWN_BYTES_MAX: usize = 200;
 pub enum ParameterKind {
     /// Any text.
     Text,
-    /// Text that says something.
+    /// Text that is not blank.
     Words,
     /// A path in the target's granted folders, as the target's tools see it. It has no `..`, no NUL
     /// and no backslash, so it is inside a grant or nowhere. The folders of the tool's instance
     /// decide which, not this check.
     Path,
-    /// An `http` or `https` URL. Where it may lead is decided by the grant of the tool that fetches
-    /// it.
+    /// An `http` or `https` URL. The grant of the tool that fetches it decides whether it may be
+    /// fetched.
     Url,
     /// A whole number from 0.
     Number,
@@ -53,10 +53,10 @@ pub struct ParameterRule {
 pub struct OperationRule {
     /// The target that supports it.
     pub target: Target,
-    /// Its name, which is also the name of the tool that carries it out. The built-in worker
-    /// carries `web_fetch` out with `web_send` when its method may change something.
+    /// Its name, which is also the name of the tool for it. The built-in worker performs
+    /// `web_fetch` with `web_send` if its method may change something.
     pub name: &'static str,
-    /// Its description for a model that is shown it as a tool.
+    /// Its description for a model that sees it as a tool.
     pub description: &'static str,
     /// Its parameters; any other is refused.
     pub parameters: &'static [ParameterRule],
@@ -136,8 +136,8 @@ impl fmt::Display for OperationRule {
 }
 
 impl OperationRule {
-    /// Returns the JSON Schema of its parameters. Where languages are named, those of a program
-    /// that is run are among them.
+    /// Returns the JSON Schema of its parameters. If languages are given, they are the allowed
+    /// values for a program's language.
     pub(super) fn schema(&self, languages: &[String]) -> Value {
         let property = |parameter: &ParameterRule| {
             let mut schema = parameter.kind.schema();

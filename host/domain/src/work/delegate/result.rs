@@ -1,4 +1,4 @@
-//! The result of a delegation, as the JSON that goes back to the model as the call's result.
+//! The result of a delegation, as the JSON that the model gets as the call's result.
 
 use super::{ARGUMENTS, Code, DelegateAddress, Delegation, Target};
 use crate::thread::message::{Part, text_of};
@@ -36,7 +36,7 @@ pub enum TaskState {
     Completed,
     /// It has an error.
     Failed,
-    /// It was stopped before it had either.
+    /// It was stopped before it had a result or a failure.
     Cancelled,
     /// Its deadline passed and it was stopped.
     Timeout,
@@ -60,7 +60,7 @@ pub struct DelegateError {
     /// exceptions that may succeed: a task of which nothing was done, and a limit that will have
     /// room again.
     pub retryable: bool,
-    /// The stage at which it went wrong.
+    /// The stage of the failure.
     pub category: ErrorCategory,
     /// Further facts by name, for programs: `timeoutMs` of a task that timed out, `limit` of an
     /// exhausted limit, `allowed` or `parameter` of an invalid call, `agent` if the target has
@@ -73,7 +73,7 @@ pub struct DelegateError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateBlob {
-    /// The digest under which it can be read: `sha256:` and 64 hexadecimal digits.
+    /// The digest for reading it: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -86,10 +86,10 @@ pub struct DelegateBlob {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateMetadata {
-    /// The kind of agent that was to do it.
+    /// The requested kind of agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// The operation that was to be carried out.
+    /// The requested operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The agent that did it.
@@ -112,13 +112,13 @@ pub struct DelegateMetadata {
 pub struct DelegateResult {
     /// True if there is a result.
     pub success: bool,
-    /// The task, to find it in the host's record.
+    /// The task, for finding it in the host's record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The result, when it is a JSON object or array.
+    /// The result, if it is a JSON object or array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// The result, when it is text; its head and tail, when it is too long.
+    /// The result, if it is text; its head and tail, if it is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// The whole of a result that is too long.
@@ -141,8 +141,7 @@ impl fmt::Display for DelegateResult {
 }
 
 impl DelegateResult {
-    /// The target replied. A reply that is a JSON object or array becomes `data`, any other
-    /// `output`.
+    /// The target replied. A JSON object or array becomes `data`, any other reply `output`.
     #[must_use]
     pub fn succeeded(delegation: &Delegation, task: &Task, reply: &str) -> Self {
         let data = serde_json::from_str(reply)
@@ -182,7 +181,7 @@ impl DelegateResult {
         (parts, bytes)
     }
 
-    /// Leaves head and tail of a reply that is too long, and names its blob. Returns the part that
+    /// Keeps head and tail of a reply that is too long, and names its blob. Returns the part that
     /// shows the blob; none for a reply that fits.
     fn shorten(&mut self, reply: &str) -> Option<Part> {
         if self.to_string().len() <= INLINE_TEXT_BYTES_MAX {
@@ -221,13 +220,13 @@ impl DelegateResult {
         )
     }
 
-    /// The target gave up over an outcome that has a code of its own.
+    /// The target gave up because of an outcome with its own code.
     #[must_use]
     pub fn given_up(delegation: &Delegation, task: &Task, code: Code, reason: &str) -> Self {
         Self::ended(delegation, task, TaskState::Failed).because_of(code, reason)
     }
 
-    /// The task's deadline passed. It is not tried again.
+    /// The task's deadline passed. It is not repeated.
     #[must_use]
     pub fn timed_out(delegation: &Delegation, task: &Task) -> Self {
         let Delegation {
@@ -256,7 +255,7 @@ impl DelegateResult {
             .because_of(Code::TaskFailed, "The task was cancelled.")
     }
 
-    /// The host lost the task while it ran.
+    /// The host lost the running task.
     #[must_use]
     pub fn unknown(delegation: &Delegation, task: &Task, cause: &Failure) -> Self {
         let message = format!("The task was cut off: {}", cause.in_doubt());
@@ -284,7 +283,7 @@ impl DelegateResult {
         result
     }
 
-    /// A rule of the operator's does not allow the call.
+    /// A rule of the operator's forbids the call.
     #[must_use]
     pub fn denied() -> Self {
         Self::without_task(None).because_of(Code::NotAllowed, "This is not allowed here.")
@@ -296,8 +295,8 @@ impl DelegateResult {
         Self::without_task(Some(TaskState::Cancelled)).because_of(Code::TaskNotStarted, why)
     }
 
-    /// Returns the JSON text of a result that was kept and is used again after so many
-    /// milliseconds. None if the text is no result.
+    /// Returns the JSON text of a cached result that is reused after this many milliseconds. None
+    /// if the text is no result.
     #[must_use]
     pub fn kept(result: &str, age_ms: u64) -> Option<String> {
         let mut result: Value = serde_json::from_str(result).ok()?;

@@ -47,7 +47,7 @@ impl Whom {
     }
 }
 
-/// The session of an agent that is meant.
+/// The selected session of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// The most recently active session.
@@ -73,7 +73,7 @@ pub enum Mode {
 /// A call of `dispatch_to_agent` that passed every check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DispatchCall {
-    /// The agent that is to do it.
+    /// The agent that receives the work.
     pub target: Whom,
     /// The work.
     pub content: Vec<Part>,
@@ -149,7 +149,7 @@ pub fn dispatch(arguments: Map<String, Value>) -> Result<DispatchCall, Invalid> 
     })
 }
 
-/// Checks a call of `reply_to_caller`; what to reply.
+/// Checks a call of `reply_to_caller`; returns the reply.
 ///
 /// # Errors
 /// The first thing that is wrong.

@@ -13,18 +13,18 @@ use std::fmt;
 /// Calls of the other agent that a result names: the first ones. The result has their total number
 /// too.
 pub const CALLS_REPORTED_MAX: usize = 32;
-/// Bytes of the other agent's thinking that a result repeats, as JSON: its beginning.
+/// Bytes of the other agent's thinking in a result, as JSON: its beginning.
 pub const THINKING_BYTES_MAX: usize = 8 << 10;
-/// The end of thinking that is not repeated whole.
+/// The end of shortened thinking.
 const GOES_ON: &str = "…";
 
 /// The parts of a message's result that do not depend on its outcome. They are stored with the
 /// waiting operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Messaged {
-    /// The kind of agent that it went to.
+    /// The kind of agent that received it.
     pub definition: DefinitionId,
-    /// The session's name, or its id when it has none.
+    /// The session's name, or its id if it has none.
     pub session_name: String,
     /// True if the session was made for it.
     pub created: bool,
@@ -38,13 +38,13 @@ pub struct Messaged {
 pub enum Status {
     /// It was answered.
     Complete,
-    /// It was not answered in time, and is worked on all the same.
+    /// It was not answered in time, and is processed all the same.
     Timeout,
     /// It was sent.
     Started,
 }
 
-/// A call that the other agent made for a message.
+/// A call by the other agent for a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
@@ -59,7 +59,7 @@ pub struct ToolCall {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WholeResponse {
-    /// The digest under which it can be read: `sha256:` and 64 hexadecimal digits.
+    /// The digest for reading it: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -70,9 +70,9 @@ pub struct WholeResponse {
 pub struct Answered {
     /// The content of the answer.
     pub parts: Vec<Part>,
-    /// The thinking of the other agent's models, as far as their providers show it.
+    /// The thinking of the other agent's models, if their providers show it.
     pub thinking: String,
-    /// Its calls, in the order in which they were started: the first [`CALLS_REPORTED_MAX`].
+    /// Its calls, in the order of their start: the first [`CALLS_REPORTED_MAX`].
     pub calls: Vec<ToolCall>,
     /// Number of all its calls.
     pub call_count: u32,
@@ -88,7 +88,7 @@ pub struct MessageResult {
     pub mode: Mode,
     /// Its status.
     pub status: Status,
-    /// The kind of agent that it went to.
+    /// The kind of agent that received it.
     pub agent_id: DefinitionId,
     /// The session.
     pub session_id: SessionId,
@@ -98,7 +98,7 @@ pub struct MessageResult {
     pub created: bool,
     /// The input that carries it, which identifies its turn.
     pub response_id: InputId,
-    /// The answer; its head and tail, when it is too long.
+    /// The answer; its head and tail, if it is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
     /// True if the answer is longer than this.
@@ -134,8 +134,8 @@ impl fmt::Display for MessageResult {
 }
 
 impl MessageResult {
-    /// Leaves head and tail of an answer that is too long, and names its blob. Returns the part
-    /// that shows the blob; none for an answer that fits.
+    /// Keeps head and tail of an answer that is too long, and names its blob. Returns the part that
+    /// shows the blob; none for an answer that fits.
     fn shorten(&mut self, response: &str) -> Option<Part> {
         if self.to_string().len() <= INLINE_TEXT_BYTES_MAX {
             return None;

@@ -1,4 +1,4 @@
-//! Delegations that wait until the limits leave room for them: whose turn begins next.
+//! Delegations that wait for room within the limits, and the order in which they begin.
 //!
 //! They are stored as handed over; their deadlines run, and their inputs wait. Only turns without a
 //! waiting caller may have such delegations: a turn with a waiting caller occupies a place itself,
@@ -67,7 +67,7 @@ impl DispatchLimits {
         }
     }
 
-    /// The refusal of a delegation that would wait for room if fewer did. It names both limits.
+    /// The refusal of a delegation when too many wait already. It names both limits.
     fn queue_full(&self, no_room: &Failure, queued: u64) -> Failure {
         let max = self.delegations_queued_max;
         let message = format!(

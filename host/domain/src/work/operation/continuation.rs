@@ -32,10 +32,10 @@ pub enum Pause {
         /// Time of the question.
         since: Timestamp,
     },
-    /// A user has to agree to it, as its [`Operation::approval`] says. This happens before its
-    /// first segment only.
+    /// A user has to approve it, as its [`Operation::approval`] says. This happens before its first
+    /// segment only.
     Approving,
-    /// The user did not agree: it settles as refused.
+    /// The user refused it: it settles as refused.
     Declined,
 }
 
@@ -46,7 +46,7 @@ pub struct Continuation {
     pub operation: OperationId,
     /// The next segment, counted from 1.
     pub segment: u32,
-    /// State that the tool left for that segment.
+    /// State from the tool for that segment.
     #[serde(with = "crate::access::tool::bytes_as_hex")]
     pub state: Vec<u8>,
     /// The pause before that segment.
@@ -54,7 +54,7 @@ pub struct Continuation {
     /// Milliseconds of the run's active time that are recorded with it ([`Settlement::active_ms`]).
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub active_ms: u64,
-    /// The call that a command line makes, which the next segment waits for.
+    /// The call of a command line that the next segment waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<CommandCall>>,
 }
@@ -64,20 +64,20 @@ pub struct Continuation {
 pub struct CommandCall {
     /// The tool.
     pub tool: String,
-    /// The arguments as the line gave them: a JSON object as text.
+    /// The arguments from the line: a JSON object as text.
     pub arguments: String,
-    /// The operation, as rules and limits let it start.
+    /// The operation, as rules and limits allow it.
     pub started: Operation,
     /// Time of its start.
     pub time: Timestamp,
 }
 
-/// A call of a command line that has its outcome.
+/// A command line's call with its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Called {
     /// The tool.
     pub tool: String,
-    /// The arguments as the line gave them.
+    /// The arguments from the line.
     pub arguments: String,
     /// The outcome.
     pub outcome: OperationOutcome,

@@ -18,7 +18,7 @@ pub struct Arriving<'a> {
     pub route: Option<&'a str>,
     /// Its text.
     pub text: &'a str,
-    /// The text of the line that stays of it if it is dropped ([`super::line`]).
+    /// The text of the line that is kept if it is dropped ([`super::line`]).
     pub line: &'a str,
 }
 
@@ -27,14 +27,14 @@ pub struct Arriving<'a> {
 pub struct Admission<Id> {
     /// Its kind, which is what it waits for.
     pub kind: WaitKind,
-    /// The inputs that it pushed out; none when there was room.
+    /// The inputs that it drops; none if there was room.
     pub drops: Option<Drops<Id>>,
 }
 
-/// Inputs that no longer wait, because the queue was full.
+/// Inputs that were dropped, because the queue was full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drops<Id> {
-    /// Their ids. They are those of the queue that have waited longest, whatever their priority.
+    /// Their ids: those of the queued inputs that have waited longest, whatever their priority.
     pub ids: Vec<Id>,
     /// The record of these and of the inputs dropped before. It replaces the queue's present
     /// [`Queue::overflow`].

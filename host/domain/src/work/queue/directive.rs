@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// The word that it begins with.
 const WORD: &str = "/queue";
-/// The words that take back earlier settings.
+/// The words that reset earlier settings.
 const RESETS: [&str; 3] = ["default", "reset", "clear"];
 
 /// A `/queue` directive: `/queue collect debounce:2s cap:25 drop:old` or `/queue default`. It has
@@ -16,11 +16,11 @@ const RESETS: [&str; 3] = ["default", "reset", "clear"];
 pub enum Directive {
     /// These become the session's settings; omitted ones stay unchanged.
     Set(QueueOverride),
-    /// The session has no settings of its own any more. Also written `reset` or `clear`.
+    /// The session loses its own settings. Also written `reset` or `clear`.
     Reset,
 }
 
-/// The reason why a text is no directive. Each names the word that is wrong.
+/// The reason why a text is no directive. Each names the wrong word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectiveError {
     /// It does not begin with `/queue`.
@@ -38,10 +38,10 @@ pub enum DirectiveError {
     /// The option does not exist.
     #[error("`{0}` is no option of the queue; write `debounce:2s`, `cap:25` or `drop:old`")]
     Option(String),
-    /// The value of an option cannot be taken.
+    /// The value of an option is refused.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The mode, or an option, is there already.
+    /// The mode, or an option, is repeated.
     #[error("`{0}` says a second time what was said before it; write it once")]
     Twice(String),
     /// A further word accompanies `default`, `reset` or `clear`.

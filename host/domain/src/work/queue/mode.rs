@@ -5,12 +5,12 @@ use crate::values::text::{serde_as_text, words};
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// The treatment of messages that arrive while the agent is busy. Read in every spelling that it
-/// has, written in one.
+/// The treatment of messages that arrive while the agent is busy. All spellings are read, one is
+/// written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ToSchema)]
 #[schema(as = QueueMode, rename_all = "lowercase")]
 pub enum Mode {
-    /// They join the open run at its next boundary. No tool that runs is cancelled for it.
+    /// They join the open run at its next boundary. Running tools are not cancelled for it.
     #[default]
     Steer,
     /// They get a turn of their own after the run.

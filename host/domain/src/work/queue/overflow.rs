@@ -12,8 +12,8 @@ const BEGINS: &str = "[Queue overflow] Dropped ";
 /// The prefix of each of its lines.
 const LINE: &str = "\n- ";
 
-/// The inputs of a session that were dropped and that no turn has reported yet. A row of the
-/// session's; empty once a turn has reported them.
+/// The dropped inputs of a session that no turn has reported yet. It is a row of the session, and
+/// empty once a turn has reported them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Overflow {
     dropped: u64,
@@ -84,7 +84,7 @@ impl Overflow {
 wrapped_text!(OverflowNotice);
 
 impl OverflowNotice {
-    /// Returns the overflow that it reports, to be reported again. The turn that began with it was
+    /// Returns the overflow that it reports, for another report. The turn that began with it was
     /// never committed.
     #[must_use]
     pub fn untold(&self) -> Overflow {
@@ -95,7 +95,7 @@ impl OverflowNotice {
             .chars()
             .take_while(char::is_ascii_digit)
             .collect();
-        // A line has no end of a line in it.
+        // A line contains no line break.
         let lines = self.0.split(LINE).skip(1).map(str::to_owned).collect();
         Overflow {
             dropped: number.parse().unwrap_or(1),

@@ -24,34 +24,33 @@ pub enum Condition {
     Compacting,
 }
 
-/// The next action. Whatever it claims is claimed in the commit that does it, and so only once.
+/// The next action. Inputs are claimed in the commit of the action, and so only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan<Id> {
     /// Nothing, until an input arrives or the run reaches its next boundary or its end.
     Nothing,
     /// Nothing before this time, which is in the future, unless an input arrives.
     WaitUntil(Timestamp),
-    /// These join the open run, each as a message of its own.
+    /// These join the open run as separate messages.
     Join(Claims<Id>),
     /// A turn begins.
     Start(PlannedTurn<Id>),
     /// The open run has to end. Nothing is claimed yet: once it has ended, the plan is a turn whose
     /// last message is the newest.
     Abort {
-        /// The newest input that interrupts, for the record of why the run ended.
+        /// The newest interrupting input, which is recorded as the reason for the run's end.
         newest: Id,
     },
 }
 
-/// The beginning of a turn. If it has a notice, that reports the queue's [`super::Overflow`], which
-/// the commit that claims empties.
+/// The beginning of a turn. A notice reports the queue's [`super::Overflow`], which the claiming
+/// commit empties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedTurn<Id> {
     /// With an input that gets a turn of its own. The notice of dropped inputs waits for a turn of
     /// messages: an agent that handed over work has no use for it.
     Own(Id),
-    /// With these inputs, each a message of its own, and before them the notice as a message of the
-    /// host's.
+    /// With these inputs as separate messages, preceded by the notice as a message of the host's.
     Words {
         /// The notice of inputs dropped before.
         notice: Option<OverflowNotice>,

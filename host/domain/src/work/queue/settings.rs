@@ -1,5 +1,5 @@
-//! Settings of the queue: its debounce, its cap and its drop policy, as a message, a session and
-//! the operator give them.
+//! Settings of the queue: its debounce, its cap and its drop policy, from a message, a session and
+//! the operator.
 
 use super::mode::Mode;
 use super::{CAP_MAX, DEBOUNCE_MS_MAX, shown};
@@ -9,15 +9,15 @@ use serde_json::Value;
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// The inputs that are dropped when one arrives and the queue is at its cap.
+/// The inputs to drop when one arrives and the queue is at its cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub enum DropPolicy {
     /// No waiting input: the arriving one is refused.
     New,
-    /// Messages that have waited longest. Their number is reported.
+    /// The messages that have waited longest. Their number is reported.
     Old,
-    /// Messages that have waited longest. Their number is reported, and one line of each.
+    /// The messages that have waited longest. Their number is reported, and one line of each.
     #[default]
     Summarize,
 }
@@ -54,7 +54,7 @@ pub enum SettingError {
     /// It is longer than [`DEBOUNCE_MS_MAX`].
     #[error("a debounce of `{0}` is too long; write at most {hours}h", hours = DEBOUNCE_MS_MAX / 3_600_000)]
     DebounceTooLong(String),
-    /// It is no number, or not one from 1 to [`CAP_MAX`].
+    /// It is no number from 1 to [`CAP_MAX`].
     #[error("`{0}` is no cap; write a number from 1 to {CAP_MAX}")]
     Cap(String),
     /// It is no policy.
@@ -79,8 +79,8 @@ pub struct QueueSettings {
     pub drop: DropPolicy,
 }
 
-/// The settings of one level: a message, a session or the operator. A field that is left out is
-/// left to the next level.
+/// The settings of one level: a message, a session or the operator. An omitted field is left to the
+/// next level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = QueueRules)]
@@ -115,8 +115,8 @@ impl Default for QueueSettings {
 }
 
 impl QueueSettings {
-    /// Each field from the first level that says it: the message, its session, the operator's
-    /// default; else it is [`Self::default`]'s.
+    /// Each field from the first level that sets it: the message, its session, the operator's
+    /// default. Otherwise it is that of [`Self::default`].
     #[must_use]
     pub fn resolve([message, session, configured]: [QueueOverride; 3]) -> Self {
         let said = message.over(session).over(configured);

@@ -1,4 +1,4 @@
-//! The rows of the queue: inputs that wait, with all that the rules need to know of them.
+//! The rows of the queue: waiting inputs, with the facts that the rules need.
 
 use super::overflow::Overflow;
 use super::settings::Debounce;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Queue<Id> {
     /// Inputs that wait, in the order of their acceptance.
     pub waiting: Vec<WaitingInput<Id>>,
-    /// Inputs that were dropped since a turn last reported any.
+    /// Inputs that were dropped since the last report of a turn.
     pub overflow: Overflow,
 }
 
@@ -23,7 +23,7 @@ pub struct WaitingInput<Id> {
     pub id: Id,
     /// Time at which it was accepted.
     pub arrived: Timestamp,
-    /// Its urgency: between turns the most urgent goes first.
+    /// Its urgency: between turns the most urgent input goes first.
     pub priority: Priority,
     /// Its user, whose rights its turn has. Inputs of several users never share a turn.
     pub user: UserId,
@@ -36,8 +36,8 @@ pub struct WaitingInput<Id> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WaitKind {
-    /// A turn of its own, whatever the queue's mode: work that was handed over, an opening. It is
-    /// never joined to others or dropped.
+    /// A turn of its own, whatever the queue's mode: handed-over work, an opening. It is never
+    /// joined to others or dropped.
     OwnTurn,
     /// The next boundary of the open run, or the next turn.
     Steer,
@@ -54,7 +54,7 @@ pub struct Queued {
     pub grouping: Grouping,
     /// Time without a further input after it before its turn; none if it found the agent free.
     pub debounce_ms: Debounce,
-    /// The line that stays of it when it is dropped ([`super::excerpt`]).
+    /// The line that is kept if it is dropped ([`super::excerpt`]).
     pub excerpt: String,
 }
 
@@ -66,9 +66,9 @@ pub struct Queued {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "grouping", rename_all = "snake_case")]
 pub enum Grouping {
-    /// It shares its turn with none.
+    /// It shares its turn with no other input.
     Followup,
-    /// It shares its turn with those that were collected next to it.
+    /// It shares its turn with adjacent collected inputs.
     Collect {
         /// The route of its answer.
         route: Option<String>,

@@ -38,12 +38,12 @@ pub enum Consequence {
     Disable,
 }
 
-/// The answer of the breaker to an attempt.
+/// The reply of the breaker to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Breaker {
     /// Attempts are let through.
     Closed,
-    /// None is let through before this time.
+    /// No attempt is allowed before this time.
     Open(Timestamp),
     /// One attempt is allowed, as a trial.
     HalfOpen,

@@ -1,6 +1,6 @@
 //! Faults in an operator's definition of a trigger: the field, the fault, and what to write.
 
-/// Something wrong with the definition of a trigger.
+/// A fault in the definition of a trigger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {message}; {fix}")]
 pub struct SpecFault {
@@ -44,7 +44,7 @@ pub(super) fn note(faults: &mut Vec<SpecFault>, checked: Result<(), SpecFault>) 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BytesMax(pub(super) usize);
 
-/// Checks that a text says something, has no control characters and is not too long.
+/// Checks that a text is not blank, has no control characters and is not too long.
 pub(super) fn check_line(field: &str, text: &str, max: BytesMax) -> Result<(), SpecFault> {
     let BytesMax(max) = max;
     if text.trim().is_empty() {

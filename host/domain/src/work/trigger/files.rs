@@ -20,10 +20,10 @@ pub struct FilesSpec {
     /// files without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<Glob>,
-    /// Quiet time before changes are a trigger event, from `100ms` to `1h`.
+    /// Quiet time before changes become a trigger event, from `100ms` to `1h`.
     #[serde(default = "debounce_default")]
     pub debounce: Interval,
-    /// True if files in folders below it count too; true without.
+    /// True to include files in subfolders; default true.
     #[serde(default = "yes")]
     pub recursive: bool,
 }
@@ -37,7 +37,7 @@ fn yes() -> bool {
 }
 
 impl FilesSpec {
-    /// Returns whether a file counts, by the names of its path below the folder.
+    /// Returns whether a file is watched, by the names of its path below the folder.
     #[must_use]
     pub fn wants(&self, path: &str) -> bool {
         let mut inside = Inside::default();
@@ -55,13 +55,13 @@ impl FilesSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It is there now and was not.
+    /// It was created.
     Created,
     /// Its content or its time changed.
     Changed,
     /// It was removed.
     Removed,
-    /// It has another name.
+    /// It was renamed.
     Renamed,
 }
 
@@ -79,7 +79,7 @@ pub struct FileChange {
     pub kind: ChangeKind,
     /// Its path below the folder, with `/`.
     pub path: String,
-    /// The path that it had before, of a renamed one.
+    /// Its former path, if it was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
     /// Its size in bytes; none if it was removed.
@@ -94,17 +94,17 @@ pub struct FileChanges {
     pub folder: String,
     /// The changes, ordered by path: [`CHANGES_MAX`] at most.
     pub changes: Vec<FileChange>,
-    /// Number of changes beyond those.
+    /// Number of further changes.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub more: u32,
 }
 
-/// A file as one scan saw it.
+/// A file in one scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScannedFile {
     /// Its size in bytes.
     pub size: u64,
-    /// The time of its last change, in milliseconds since the Unix epoch; less before that.
+    /// The time of its last change, in milliseconds since the Unix epoch; negative before that.
     pub modified_ms: i64,
     /// The device of the file and its number there; none if the system has no such numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,7 +177,7 @@ impl FolderScan {
         gone
     }
 
-    /// Returns whether it says something of a path.
+    /// Returns whether the scan covers a path.
     fn covers(&self, path: &str) -> bool {
         let last = self.files.last_key_value();
         !self.cut || last.is_some_and(|(last, _)| path <= last.as_str())

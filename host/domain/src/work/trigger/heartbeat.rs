@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HeartbeatSpec {
-    /// Its interval: `30m` without, `0` for none at all, from `30s` to `366d` else.
+    /// Its interval: default `30m`, `0` for none, otherwise from `30s` to `366d`.
     pub every: Interval,
     /// The hours in which it runs; all hours without.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,19 +29,19 @@ pub struct HeartbeatSpec {
     /// A file with the checks to make. Without one, the heartbeat always runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checklist: Option<ChecklistFile>,
-    /// True if each beat has a session of its own, without the history of others.
+    /// True if each heartbeat has a session of its own, without the history of others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub light: bool,
-    /// Tokens that its turns may use in one day; no limit without. The day is that of the active
+    /// Tokens that its turns may use in one day; no limit without. The day follows the active
     /// hours' time zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub tokens_per_day: Option<u64>,
-    /// Beats of one day; no limit without.
+    /// Heartbeats of one day; no limit without.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub runs_per_day: Option<u32>,
-    /// True if replies are delivered that say only that all is well (`HEARTBEAT_OK`).
+    /// True to send replies that say only that all is well (`HEARTBEAT_OK`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep_ok: bool,
 }
@@ -133,7 +133,7 @@ impl HeartbeatSpec {
         })
     }
 
-    /// Returns the faults in it besides those of its schedule.
+    /// Returns its faults besides those of its schedule.
     pub(super) fn faults(&self) -> Vec<SpecFault> {
         let mut faults = Vec::new();
         if let Some(ChecklistFile {

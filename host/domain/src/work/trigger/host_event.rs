@@ -20,7 +20,7 @@ pub enum HostEventKind {
     /// A message was given up: it is a dead letter.
     #[serde(rename = "input.dead")]
     InputDead,
-    /// A budget is used up to 80 %.
+    /// A budget is spent up to 80 %.
     #[serde(rename = "budget.80")]
     Budget80,
     /// A message to people outside was given up.
@@ -32,13 +32,13 @@ pub enum HostEventKind {
     /// A trigger failed several times in a row.
     #[serde(rename = "trigger.failing")]
     TriggerFailing,
-    /// A provider of models cannot be used.
+    /// A provider of models is unusable.
     #[serde(rename = "provider.down")]
     ProviderDown,
     /// It can be used again.
     #[serde(rename = "provider.up")]
     ProviderUp,
-    /// The service of a connector cannot be used.
+    /// The service of a connector is unusable.
     #[serde(rename = "connector.down")]
     ConnectorDown,
     /// It can be used again.

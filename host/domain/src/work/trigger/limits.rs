@@ -58,9 +58,9 @@ pub const CALL_FIELDS_MAX: usize = 64;
 pub const CALL_FIELD_BYTES_MAX: usize = 4_096;
 /// Form fields of a webhook call.
 pub const FORM_FIELDS_MAX: usize = 1_024;
-/// Bytes of a call id; a longer one counts by its digest.
+/// Bytes of a call id; a longer one is replaced by its digest.
 pub const CALL_ID_BYTES_MAX: usize = 256;
-/// Bytes of the path of a webhook call behind its trigger's name.
+/// Bytes of a webhook call's path after its trigger's name.
 pub const CALL_PATH_BYTES_MAX: usize = 1_024;
 /// Bytes of a header's name.
 pub const HEADER_NAME_BYTES_MAX: usize = 64;
@@ -78,9 +78,9 @@ pub const PATTERNS_MAX: usize = 32;
 /// The default quiet time after which file changes become a trigger event: 1 second, in
 /// milliseconds.
 pub const FILES_DEBOUNCE_MS_DEFAULT: u64 = 1_000;
-/// Shortest quiet time before changes of files are a trigger event, in milliseconds.
+/// Shortest quiet time before file changes become a trigger event, in milliseconds.
 pub const FILES_DEBOUNCE_MS_MIN: u64 = 100;
-/// Longest quiet time before changes of files are a trigger event: 1 hour, in milliseconds.
+/// Longest quiet time before file changes become a trigger event: 1 hour, in milliseconds.
 pub const FILES_DEBOUNCE_MS_MAX: u64 = 3_600_000;
 
 /// The default interval of heartbeats: 30 minutes, in milliseconds.
@@ -99,22 +99,22 @@ pub const RETRIES: Backoff = Backoff {
     first_ms: 1_000,
     most_ms: 300_000,
 };
-/// Most milliseconds that a component may put off a trigger event at once: 1 day.
+/// The most milliseconds by which a component may delay a trigger event at once: 1 day.
 pub const RETRY_LATER_MS_MAX: u64 = 24 * 3_600_000;
 /// Failures in a row at which an operator is notified.
 pub const ALERT_FAILURES: u32 = 2;
-/// Failures in a row with which a trigger is not tried for [`BREAKER_MS`].
+/// Failures in a row after which attempts are suspended for [`BREAKER_MS`].
 pub const BREAKER_FAILURES: u32 = 5;
 /// Milliseconds for which a breaker is open: 5 minutes.
 pub const BREAKER_MS: u64 = 300_000;
-/// Failures in a row with which a trigger is paused.
+/// Failures in a row after which a trigger is paused.
 pub const DISABLE_FAILURES: u32 = 10;
-/// Times in a row that the next trigger event could not be computed with which a trigger is paused.
+/// Failures in a row to compute the next trigger event, after which a trigger is paused.
 pub const DISABLE_SCHEDULE_ERRORS: u32 = 3;
-/// Milliseconds after which a turn that a trigger began is reported as stuck: 60 minutes.
+/// Milliseconds after which a trigger's turn is reported as stuck: 60 minutes.
 pub const WATCHDOG_MS: u64 = 3_600_000;
 
-/// Trigger events of one trigger that wait; more are refused as busy.
+/// Waiting trigger events of one trigger; further ones are refused as busy.
 pub const PENDING_MAX: u32 = 1_000;
 /// Entries of one page of a trigger's history.
 pub const HISTORY_PAGE: u32 = 100;

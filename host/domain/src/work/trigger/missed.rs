@@ -7,11 +7,11 @@ use super::{
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The reason why trigger events of a schedule were passed over.
+/// The reason why trigger events of a schedule were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// They were missed, and its policy skips those.
+    /// They were missed, and its policy skips missed ones.
     Missed,
     /// Its session is busy; it is tried again.
     Busy,
@@ -19,7 +19,7 @@ pub enum SkipReason {
     EmptyChecklist,
     /// It is outside of its active hours.
     Inactive,
-    /// Its budget of the day is used up.
+    /// Its daily budget is spent.
     Budget,
     /// Too long a chain of events led to it: triggers cause each other's events.
     Chain,
@@ -117,12 +117,12 @@ impl Catching {
     }
 }
 
-/// A schedule with whose it is.
+/// A schedule with its owner.
 #[derive(Debug, Clone, Copy)]
 pub struct Scheduled<'a> {
     /// The schedule.
     pub schedule: &'a Schedule,
-    /// The trigger whose it is.
+    /// The trigger of the schedule.
     pub owner: Owner<'a>,
 }
 

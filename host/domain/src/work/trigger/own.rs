@@ -1,4 +1,4 @@
-//! The tools with which an agent sets itself triggers: `trigger_set`, `trigger_list` and
+//! The tools by which an agent sets its own triggers: `trigger_set`, `trigger_list` and
 //! `trigger_remove`.
 //!
 //! These tools are the host's own. An agent has them if its capability allow list contains a
@@ -33,9 +33,9 @@ const SHORT_NAME_BYTES_MAX: usize = 40;
 /// Hexadecimal digits of a trigger's name that identify its owner.
 const OWNER_DIGITS: usize = 16;
 
-/// The code when the agent has set no trigger of the name for the user.
+/// The code when the agent has set no trigger of this name for the user.
 pub const TRIGGER_UNKNOWN: &str = "trigger-not-found";
-/// The code when the user has as many triggers as there may be.
+/// The code when the user has reached the limit of triggers.
 pub const TRIGGERS_FULL: &str = "triggers-full";
 /// The code in a turn with less authority than a user's own message.
 pub const TRIGGERS_NARROWED: &str = "triggers-not-here";

@@ -67,18 +67,18 @@ pub struct ScheduleSpec {
     )]
     #[schemars(with = "Option<String>")]
     pub anchor: Option<Timestamp>,
-    /// Five fields: minute, hour, day of the month, month and day of the week, such as
-    /// `0 9 * * 1-5`. Months and days of the week may be named by three letters. Where both days
-    /// are given, either is enough.
+    /// Five fields: minute, hour, day of the month, month and day of the week, such as `0 9 * *
+    /// 1-5`. Months and days of the week may be named by three letters. If both days are given, one
+    /// match is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// The time zone of `cron`, such as `Europe/Berlin`; `UTC` without.
+    /// The time zone of `cron`, such as `Europe/Berlin`; default `UTC`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// The policy for missed trigger events; `once` without.
+    /// The policy for missed trigger events; default `once`.
     #[serde(skip_serializing_if = "crate::values::json::is_default")]
     pub missed: MissedPolicy,
-    /// Number of missed trigger events that `all` makes up for, from 1 to 100; 10 without.
+    /// Number of missed trigger events that `all` makes up for, from 1 to 100; default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub missed_max: Option<u32>,
@@ -87,7 +87,7 @@ pub struct ScheduleSpec {
     /// Without it there is no delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<bool>,
-    /// True if it is over with its first trigger event.
+    /// True if it ends with its first trigger event.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
 }
@@ -138,7 +138,7 @@ impl ScheduleSpec {
         }
     }
 
-    /// Checks that no field is there without a meaning, and that numbers are in their ranges.
+    /// Checks that no field is without effect, and that numbers are in their ranges.
     fn check(&self) -> Result<(), SpecFault> {
         let given = [self.at.is_some(), self.every.is_some(), self.cron.is_some()];
         let count = given.iter().filter(|is_given| **is_given).count();
@@ -255,7 +255,7 @@ impl Schedule {
         }))
     }
 
-    /// Returns whether it is over with its first trigger event.
+    /// Returns whether it ends with its first trigger event.
     #[must_use]
     pub fn is_once(&self) -> bool {
         self.once
@@ -265,7 +265,7 @@ impl Schedule {
     /// always give the same result.
     ///
     /// # Errors
-    /// It lies beyond the calendar, or the search for it is too long.
+    /// It is beyond the calendar, or the search for it is too long.
     pub fn next(
         &self,
         name: &TriggerName,
@@ -369,14 +369,14 @@ pub struct Span {
     pub until: Timestamp,
 }
 
-/// The first time after another that is a whole number of intervals after an anchor.
+/// The first time after another that is a multiple of the interval after an anchor.
 fn next_multiple(anchor: Timestamp, interval_ms: u64, after: Timestamp) -> Option<Timestamp> {
     let passed = after.since_ms(anchor).checked_div(interval_ms)?;
     let next = passed.checked_add(1)?.checked_mul(interval_ms)?;
     anchor.0.checked_add(next).map(Timestamp)
 }
 
-/// A number below a limit that follows from a trigger's name.
+/// A number below a limit, derived from a trigger's name.
 fn phase(purpose: &[u8], name: &TriggerName, below: u64) -> u64 {
     let Digest(bytes) = Digest::of_parts(&[purpose, name.as_str().as_bytes()]);
     let eight = bytes.first_chunk::<8>().copied().unwrap_or_default();
@@ -398,7 +398,7 @@ fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timest
     let Some(text) = Option::<String>::deserialize(deserializer)? else {
         return Ok(None);
     };
-    // Without an offset it could be meant in any zone.
+    // Without an offset its zone would be ambiguous.
     let read = text.parse::<jiff::Timestamp>().ok();
     let ms = read.and_then(|time| u64::try_from(time.as_millisecond()).ok());
     match ms {

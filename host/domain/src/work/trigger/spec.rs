@@ -57,7 +57,7 @@ pub struct TriggerSpec {
     pub model: Option<String>,
     /// The recipient of its turns' replies, in addition to the session.
     pub deliver: Deliver,
-    /// True if it is fired at all.
+    /// True if it may be fired.
     pub enabled: bool,
 }
 
@@ -77,7 +77,7 @@ pub enum TriggerKind {
 }
 
 impl TriggerKind {
-    /// Returns the key under which it is written.
+    /// Returns its key in the definition.
     #[must_use]
     pub fn key(&self) -> &'static str {
         match self {
@@ -295,7 +295,7 @@ impl JsonSchema for TriggerSpec {
     }
 }
 
-/// The schema of the configuration's file, in one piece.
+/// The complete schema of the configuration's file.
 impl PartialSchema for TriggerSpec {
     fn schema() -> RefOr<Schema> {
         let mut settings = SchemaSettings::draft2020_12();
@@ -303,7 +303,7 @@ impl PartialSchema for TriggerSpec {
         settings.inline_subschemas = true;
         let schema = settings.into_generator().into_root_schema_for::<Self>();
         let keys: Extensions = schema.as_object().cloned().into_iter().flatten().collect();
-        // It has keys that no builder knows; an object of no type says them as they are.
+        // It has keys without a builder; an untyped object contains them unchanged.
         ObjectBuilder::new()
             .schema_type(SchemaType::AnyValue)
             .extensions(Some(keys))

@@ -1,4 +1,4 @@
-//! Targets: where the messages of a trigger go.
+//! Targets: the destinations of a trigger's messages.
 
 use super::{ABOUT_BYTES_MAX, TARGET_NAME_BYTES_MAX};
 use crate::access::user::UserId;
@@ -42,7 +42,7 @@ pub enum TriggerTarget {
     },
     /// The user's thread on the same topic.
     Smart {
-        /// The threads among which it is searched.
+        /// The threads to search.
         smart: SmartTarget,
     },
 }
@@ -174,7 +174,7 @@ pub(super) struct TargetFault {
 }
 
 impl TriggerTarget {
-    /// Returns the key under which it is written.
+    /// Returns its key in the definition.
     #[must_use]
     pub fn key(&self) -> &'static str {
         match self {
@@ -208,8 +208,8 @@ impl TriggerTarget {
         }
     }
 
-    /// Returns whether each trigger run can have a session of its own there: only where the target
-    /// is an agent or a persona, and no session that is there already.
+    /// Returns whether each trigger run can have a session of its own there. The target then has to
+    /// be an agent or a persona, and not an existing session.
     #[must_use]
     pub fn may_be_isolated(&self) -> bool {
         match self {

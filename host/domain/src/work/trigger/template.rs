@@ -1,4 +1,4 @@
-//! Templates of messages: an operator's text, with a few variables in it.
+//! Templates of messages: an operator's text with a few variables.
 //!
 //! A variable is `{{`, a path and `}}`. The template language has nothing else: no blocks, no
 //! filters, no functions, no arithmetic, and no includes. The syntax is checked when a trigger is
@@ -163,7 +163,7 @@ impl Object for Fields {
     }
 }
 
-/// A message that does not grow beyond its limit.
+/// A message with a bounded length.
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {

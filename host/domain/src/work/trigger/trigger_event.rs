@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TriggerEvent {
-    /// A time of its schedule has come.
+    /// A time of its schedule is due.
     Due {
         /// Time at which it was due.
         due: Timestamp,
@@ -23,11 +23,11 @@ pub enum TriggerEvent {
     Heartbeat {
         /// Time at which it was due.
         due: Timestamp,
-        /// The text of the checklist; none where no file is configured.
+        /// The text of the checklist; none if no file is configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checklist: Option<String>,
     },
-    /// A webhook was called, by a sender that was verified.
+    /// A verified sender called a webhook.
     Webhook(WebhookCall),
     /// Files of a watched folder changed.
     Files(FileChanges),
@@ -106,8 +106,8 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns the rest of a webhook call's path, and of changed files the folder's name; empty of
-    /// anything else.
+    /// Returns the rest of a webhook call's path, or the folder's name of changed files; empty for
+    /// others.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
@@ -129,7 +129,7 @@ pub struct TriggerState {
 }
 
 impl TriggerState {
-    /// Returns whether it is small enough to be kept.
+    /// Returns whether it is small enough to store.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.bytes.len() <= STATE_BYTES_MAX

@@ -62,12 +62,12 @@ pub enum WebhookAuth {
         secret: String,
         /// The scheme.
         scheme: HmacScheme,
-        /// The header with the signature in hexadecimal digits or in base64, of `plain`; with or
-        /// without `sha256=` before it.
+        /// The header with the signature in hexadecimal digits or in base64, for `plain`; with or
+        /// without the prefix `sha256=`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         header: Option<String>,
-        /// The header with the seconds of the signature, of `plain`: then time, `.` and body are
-        /// signed. Without it the body alone is.
+        /// The header with the seconds of the signature, for `plain`: then time, `.` and body are
+        /// signed. Without it only the body is signed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timestamp_header: Option<String>,
         /// Seconds by which the time of a signature may be off, from 1 to 3600; default 300.
@@ -91,7 +91,7 @@ pub enum HmacScheme {
 
 words!(HmacScheme { Github = "github", Stripe = "stripe", Plain = "plain" });
 
-/// The answer to a call that was taken. It is given when the call is stored, and not before.
+/// The response to an accepted call. It is sent after the call is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WebhookAnswer {
@@ -216,7 +216,7 @@ impl WebhookAuth {
 }
 
 impl WebhookSpec {
-    /// Returns bytes that the body of a call may have.
+    /// Returns the most bytes of a call's body.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
         let asked = self.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());

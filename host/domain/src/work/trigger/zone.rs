@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// Similarity from which another zone's name is proposed.
 const LIKENESS_MIN: f64 = 0.8;
 
-/// The database, with the zones that were read so far.
+/// The database, with the zones read so far.
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 /// A time beyond the calendar.
@@ -61,7 +61,7 @@ impl Zone {
                 ambiguous.earlier()
             }
             AmbiguousOffset::Gap { .. } => {
-                // With the offset from after the gap it lies before the gap, by up to its length.
+                // With the offset from after the gap it is before the gap, by up to its length.
                 let before = ambiguous.earlier().map_err(|_| BeyondCalendar)?;
                 let mut changes = self.0.following(before);
                 return timestamp(changes.next().ok_or(BeyondCalendar)?.timestamp());
@@ -84,7 +84,7 @@ impl Zone {
     }
 }
 
-/// An offset of clocks, as long as it lasts.
+/// An offset of clocks, and its duration.
 pub(super) struct LocalOffset {
     zone: TimeZone,
     /// Time at which it changes.

@@ -45,7 +45,7 @@ pub fn answer(widget: &str) -> Value {
     }
 }
 
-/// The schema of the answer that passes on a question, where its prop `skippable` allows that.
+/// The schema of the answer that skips a question, if its prop `skippable` allows that.
 #[must_use]
 pub fn skipped_answer() -> Value {
     skipped()
@@ -176,7 +176,7 @@ fn count(reported: &str, least: i64) -> Value {
     )
 }
 
-// Props that may be missing may be null too, which is the same.
+// Optional props may also be null, with the same meaning.
 
 fn number(reported: &str, range: &RangeInclusive<i64>) -> Value {
     json!({ "description": reported, "type": ["integer", "null"], "minimum": range.start(), "maximum": range.end() })

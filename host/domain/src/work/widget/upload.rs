@@ -17,10 +17,10 @@ use shapes::widget::{INLINE_BYTES_MAX, UPLOAD_BYTES_MAX, UPLOAD_FILES};
 
 /// The widget.
 const WIDGET: &str = "file_upload";
-/// The field in which an answer has its files.
+/// The field of an answer that contains its files.
 const FILES: &str = "files";
 
-/// The part of an answer that does not fit.
+/// The invalid part of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
     /// A JSON pointer into the answer.
@@ -43,7 +43,7 @@ pub struct Brought {
 pub struct AnswerWithFiles {
     /// The answer as the agent reads it.
     pub answer: Value,
-    /// The files that its session did not have before.
+    /// The new files of its session.
     pub brought: Vec<Brought>,
 }
 
@@ -58,7 +58,7 @@ pub fn may_have_files(action: &ClientAction) -> bool {
 /// agent's own and has none.
 ///
 /// # Errors
-/// The first file that does not fit.
+/// The first invalid file.
 pub fn accept(
     action: &ClientAction,
     answer: &Value,

@@ -12,7 +12,7 @@ use crate::work::connector::split::units;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// The characters of the code with which an approval is given in words.
+/// The characters of the code for an approval in words.
 const CODE_CHARS: usize = 4;
 
 /// A choice before it has a button.
@@ -55,7 +55,7 @@ pub fn open_approval(question: OperationId, action: &ClientAction) -> Option<Str
     })
 }
 
-/// Returns the words for a question that cannot be answered in a chat.
+/// Returns the text for a question that cannot be answered in a chat.
 #[must_use]
 pub fn elsewhere(action: &ClientAction) -> Outbound {
     let prompt = prompt_of(action).unwrap_or("There is something to fill in.");
@@ -82,7 +82,7 @@ pub(super) fn bounds(action: &ClientAction) -> Option<(i64, i64)> {
     Some((number("min")?, number("max")?))
 }
 
-/// Returns the options of a question as they are shown.
+/// Returns the options of a question as people see them.
 pub(super) fn options(action: &ClientAction) -> Option<Vec<String>> {
     let options = action.props.get("options")?.as_array()?;
     options
@@ -91,8 +91,7 @@ pub(super) fn options(action: &ClientAction) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Returns the choices of a question that has some, in their order: numbers in words count them
-/// from 1.
+/// Returns the choices of a question, if any, in order: numbers in words count them from 1.
 pub(super) fn offered(action: &ClientAction) -> Option<Vec<Offered>> {
     let label = |name: &str, default: &str| {
         one_line(
@@ -141,7 +140,7 @@ fn skip() -> Offered {
     }
 }
 
-/// Returns the code with which an approval is given in words: it is of this question alone.
+/// Returns the code for an approval in words, which is specific to this question.
 pub(super) fn code_of(question: OperationId) -> String {
     question
         .0
@@ -159,7 +158,7 @@ fn choices(question: OperationId, action: &ClientAction) -> Option<Outbound> {
     Some(numbered(question, action, prompt.to_owned()))
 }
 
-/// A question whose choices have numbers where they have no buttons.
+/// A question with numbered choices for services without buttons.
 fn numbered(question: OperationId, action: &ClientAction, prompt: String) -> Outbound {
     let offered = offered(action).unwrap_or_default();
     let mut list = prompt.clone();

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 /// The first character of a button's value, by which versions are distinguished.
 const FORMAT: char = 'q';
-/// The word of a question that is passed on.
+/// The word for skipping a question.
 const SKIP: &str = "skip";
 
 /// The value of a button.

@@ -27,7 +27,7 @@ fn is_heading(line: &str) -> bool {
     (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
-/// The content of a line without the marks of lists, quotes and checkboxes before it.
+/// The content of a line without the leading marks of lists, quotes and checkboxes.
 fn item(line: &str) -> &str {
     let mut rest = line;
     loop {
@@ -42,7 +42,7 @@ fn item(line: &str) -> &str {
     }
 }
 
-/// The rest of a line behind a mark, which a space or the line's end follows.
+/// The rest of a line after a mark, which is followed by a space or the line's end.
 fn without_mark<'a>(line: &'a str, mark: &str) -> &'a str {
     match line.strip_prefix(mark) {
         Some(rest) if rest.is_empty() || rest.starts_with([' ', '\t']) => rest.trim_start(),
@@ -50,7 +50,7 @@ fn without_mark<'a>(line: &'a str, mark: &str) -> &'a str {
     }
 }
 
-/// The rest of a line behind a number with `.` or `)`.
+/// The rest of a line after a number with `.` or `)`.
 fn without_number(line: &str) -> &str {
     let rest = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
     if rest.len() == line.len() {

@@ -58,16 +58,16 @@ pub(super) struct SpecInput {
     #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
     #[schemars(with = "Map<String, Value>")]
     configuration: Value,
-    /// True if each trigger run has a session of its own. The target is an agent, a path or a
-    /// persona then.
+    /// True if each trigger run has a session of its own. The target then has to be an agent, a
+    /// path or a persona.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     isolated: bool,
-    /// Treatment of its messages while the agent is busy. Fields that are left out are taken from
-    /// the session, then from the host's configuration.
+    /// Treatment of its messages while the agent is busy. Omitted fields are taken from the
+    /// session, then from the host's configuration.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     #[schemars(with = "QueueShape")]
     queue: QueueOverride,
-    /// The urgency of its messages: `low`, `normal`, `high` or `critical`; `normal` without.
+    /// The urgency of its messages: `low`, `normal`, `high` or `critical`; default `normal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     priority: Option<Priority>,
@@ -78,12 +78,12 @@ pub(super) struct SpecInput {
     /// default, it is the chat in which the user last wrote to the agent; with `none`, nobody.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     deliver: Deliver,
-    /// True if it is fired at all; true without.
+    /// True if it may be fired; default true.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     enabled: bool,
 }
 
-/// Settings of the queue, as a trigger gives them.
+/// Settings of the queue, in a trigger's definition.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "TriggerQueue")]
@@ -93,7 +93,7 @@ struct QueueShape {
     mode: Option<String>,
     /// Quiet period before queued inputs get their turn: milliseconds, or text such as "2s".
     debounce: Option<NumberOrText>,
-    /// The same as `debounce`, as the API names it.
+    /// The same as `debounce`, by its API name.
     debounce_ms: Option<NumberOrText>,
     /// The most inputs in the queue, from 1 to 1000.
     cap: Option<NumberOrText>,
@@ -101,7 +101,7 @@ struct QueueShape {
     drop: Option<String>,
 }
 
-/// The forms in which a setting may be written.
+/// The allowed forms of a setting.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes how a setting of the queue is read")]

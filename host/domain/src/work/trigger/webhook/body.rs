@@ -1,4 +1,4 @@
-//! Bodies of webhook calls as values: JSON, forms and text, each in the character set that it says.
+//! Bodies of webhook calls as values: JSON, forms and text, in their declared character sets.
 
 use super::super::FORM_FIELDS_MAX;
 use super::{HmacScheme, NotACall, WebhookRequest};
@@ -96,7 +96,7 @@ pub(in super::super) fn is_json(media_type: &str) -> bool {
     media_type == "application/json" || media_type == "text/json" || media_type.ends_with("+json")
 }
 
-/// Decodes `%` and two hexadecimal digits; none where something else follows a `%`.
+/// Decodes `%` and two hexadecimal digits; none if another text follows a `%`.
 pub(in super::super) fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -121,7 +121,7 @@ fn media_type(content_type: &str) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// The character set that a content type names; UTF-8 where it names none.
+/// The character set that a content type names; default UTF-8.
 fn charset(content_type: Option<&str>) -> Result<&'static Encoding, NotACall> {
     let parameters = content_type.unwrap_or_default().split(';').skip(1);
     let mut named = parameters.filter_map(|parameter| {
@@ -135,7 +135,7 @@ fn charset(content_type: Option<&str>) -> Result<&'static Encoding, NotACall> {
     Encoding::for_label(label.as_bytes()).ok_or_else(|| NotACall::Charset(shown(label)))
 }
 
-/// The text of bytes in a character set; none where they are not in it. Senders that name the
+/// The text of bytes in a character set; none if they are invalid in it. Senders that declare the
 /// oldest sets, ASCII and Latin-1, often send UTF-8.
 fn decoded<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> Option<Cow<'a, str>> {
     if encoding == UTF_8 || encoding == WINDOWS_1252 {
@@ -181,13 +181,13 @@ fn form(text: &str, encoding: &'static Encoding) -> Result<Value, NotACall> {
     }
 }
 
-/// Reads an object of JSON; none if a text is anything else.
+/// Reads a JSON object; none for any other text.
 fn object(text: &str) -> Option<Value> {
     let read = json::parse_exact(text).ok();
     read.filter(Value::is_object)
 }
 
-/// Returns the type that a body names for itself, for a refusal.
+/// Returns the declared type of a body, for a refusal.
 fn said(content_type: Option<&str>) -> String {
     shown(content_type.unwrap_or("none"))
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// A call as received.
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookRequest<'a> {
-    /// The rest of its path, behind the trigger's name.
+    /// The rest of its path, after the trigger's name.
     pub path: &'a str,
     /// Its headers.
     pub headers: &'a [(String, String)],
@@ -38,12 +38,12 @@ pub struct WebhookCall {
     /// The query, decoded, without credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<(String, String)>,
-    /// The body: JSON when it was JSON, the fields of a form, otherwise a JSON string. The data of
-    /// a CloudEvent.
+    /// The body: JSON if it was JSON, the fields of a form, otherwise a JSON string. The data of a
+    /// CloudEvent.
     pub payload: Value,
 }
 
-/// The reason why a call that was verified cannot be taken.
+/// The reason why a verified call is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NotACall {
     /// Its body is too large.
@@ -60,7 +60,7 @@ pub enum NotACall {
     /// Its body claims to be JSON and is not.
     #[error("the body cannot be taken")]
     Json(#[from] NotTaken),
-    /// Its body is in a form that is not read.
+    /// The type of its body is unsupported.
     #[error(
         "a body of the type `{0}` is not read; send `application/json`, \
          `application/x-www-form-urlencoded` or a text"
@@ -77,13 +77,13 @@ pub enum NotACall {
         "the body of the type `{0}` is no text in its character set; send JSON or text in UTF-8"
     )]
     NotText(String),
-    /// Its body is a form, and is malformed.
+    /// Its body is a malformed form.
     #[error("a field of the form is not encoded as the form's type has it, in its character set")]
     Form,
     /// Its body is a form with too many fields.
     #[error("the form has more than {FORM_FIELDS_MAX} fields; send fewer")]
     Fields,
-    /// Its body is no JSON, which its sender signs.
+    /// Its body is no JSON, which the scheme's senders sign.
     #[error(
         "calls of the scheme `{scheme}` bring JSON, by itself or in the field `payload` of a form; \
          the body of the type `{said}` is neither: set its content type to `application/json`"
@@ -171,7 +171,7 @@ impl WebhookSpec {
             .collect()
     }
 
-    /// Returns whether a header is the one with the signature.
+    /// Returns whether a header contains the signature.
     fn is_proof(&self, name: &str) -> bool {
         match &self.auth {
             WebhookAuth::Token { .. } => false,

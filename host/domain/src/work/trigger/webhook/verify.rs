@@ -17,10 +17,10 @@ const GITHUB_SIGNATURE: &str = "x-hub-signature-256";
 const STRIPE_SIGNATURE: &str = "stripe-signature";
 /// The name of the digest, which may precede a signature.
 const SHA256: &str = "sha256=";
-/// Signatures in base64 are read with and without the signs at their end.
+/// Signatures in base64 are accepted with and without padding.
 const BASE64: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-/// Signatures of one call that are tried: Stripe sends two while a secret is being replaced.
+/// Signatures of one call that are checked: Stripe sends two while a secret is being replaced.
 const SIGNATURES_MAX: usize = 8;
 
 /// The reason why a call is not accepted as one by a holder of the secret. It is not revealed to
@@ -30,7 +30,7 @@ pub enum NotVerified {
     /// The proof is missing.
     #[error("the header `{0}` is missing")]
     Missing(String),
-    /// The proof is there more than once.
+    /// The proof occurs more than once.
     #[error("the header `{0}` is there more than once")]
     Twice(String),
     /// The proof cannot be read.
@@ -39,7 +39,7 @@ pub enum NotVerified {
     /// It is no proof.
     #[error("token or signature do not fit the secret")]
     Wrong,
-    /// Its time is not that of now.
+    /// Its time differs too much from the present.
     #[error("the signature's time is off by {off_s} s; {max_s} s are allowed")]
     Stale {
         /// Seconds between it and now.
@@ -129,7 +129,7 @@ impl WebhookAuth {
         self.check_time(STRIPE_SIGNATURE, seconds, now)
     }
 
-    /// Checks the time of a signature that fits: it counts for some minutes only.
+    /// Checks the time of a matching signature, which is valid for some minutes only.
     fn check_time(&self, header: &str, seconds: &str, now: Timestamp) -> Result<(), NotVerified> {
         let is_number = seconds.bytes().all(|byte| byte.is_ascii_digit());
         let signed_ms = seconds
@@ -197,7 +197,7 @@ fn verify_one<'a>(
     }
 }
 
-/// The bytes of a signature, which senders write in hexadecimal digits or in base64.
+/// The bytes of a signature, in hexadecimal digits or in base64.
 fn signature_of(digits: &str) -> Option<Vec<u8>> {
     let in_base64 = |alphabet| GeneralPurpose::new(alphabet, BASE64).decode(digits).ok();
     hex::decode(digits)
