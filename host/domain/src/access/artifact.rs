@@ -13,9 +13,9 @@ use crate::values::shown::visible;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The keyword, at the root of the schema of a tool's results, that makes it a listing.
+/// The keyword that makes a tool a listing, at the root of the schema of its results.
 pub const MARK: &str = "x-artifact-items";
-/// Characters of an item's type or id. An item with more is left out.
+/// Characters of an item's type or id. An item with a longer one is left out.
 pub const ID_CHARS_MAX: usize = 128;
 /// Characters of an item's name; a longer one is cut.
 pub const NAME_CHARS_MAX: usize = 120;
@@ -32,7 +32,7 @@ pub struct ArtifactItem {
     pub id: String,
 }
 
-/// Returns whether a tool is a listing of items that the host may call by itself.
+/// Returns whether a tool is a listing of items that the host may call.
 #[must_use]
 pub fn lists_items(tool: &ToolDefinition) -> bool {
     let mark = tool.results.as_ref().and_then(|results| results.get(MARK));

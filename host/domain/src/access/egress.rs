@@ -1,4 +1,5 @@
-//! Egress: where a component may send an HTTP request, and which addresses are never dialled.
+//! Egress: the permitted destinations of a component's HTTP requests, and the addresses that are
+//! never dialled.
 //!
 //! The steps are, in this order: [`Target::parse`] turns a URL into the value that is checked and
 //! dialled, and [`permit`] finds the grant that allows it. The name is resolved once, outside this

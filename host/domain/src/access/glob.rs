@@ -44,12 +44,12 @@ pub enum GlobError {
     /// It has a backslash in it.
     #[error("`{0}` has a backslash in it; write `/` between names")]
     Backslash(String),
-    /// `**` is only a part of a name.
+    /// `**` is combined with other letters in a name.
     #[error(
         "`{0}` has `**` beside other letters; write `*` within a name, and `**` alone between `/`"
     )]
     Stars(String),
-    /// It has a sign that means something in other languages of patterns.
+    /// It has a character that is special in other pattern languages.
     #[error(
         "`{text}` has `{sign}` in it, which means nothing here; write one pattern for each \
              case, or `?` for the sign itself"
@@ -60,7 +60,7 @@ pub enum GlobError {
         /// The sign.
         sign: char,
     },
-    /// It has a control character in it.
+    /// It contains a control character.
     #[error("the pattern {0:?} has a control character in it; write `?` for it")]
     Control(String),
 }
@@ -110,7 +110,7 @@ impl FromStr for Glob {
             match name {
                 "" | "." => {}
                 ".." => return Err(GlobError::Parent(text())),
-                // Twice in a row says no more than once.
+                // A repeated `**` has the same meaning as one.
                 "**" if names.last() == Some(&"**") => {}
                 name if name != "**" && name.contains("**") => {
                     return Err(GlobError::Stars(text()));
@@ -133,7 +133,7 @@ impl FromStr for Glob {
                 text: normal,
                 pattern,
             }),
-            // The signs that one could be about are refused above.
+            // The characters that could cause this are refused above.
             Err(_) => Err(GlobError::Sign {
                 text: text(),
                 sign: '[',

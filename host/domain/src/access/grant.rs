@@ -55,7 +55,7 @@ impl PatternList {
         self.0.is_empty()
     }
 
-    /// These patterns, and others, each once.
+    /// These patterns and others, without duplicates.
     #[must_use]
     pub fn and(&self, others: Option<&Self>) -> Self {
         let mut all = self.clone();
@@ -75,7 +75,8 @@ impl PatternList {
         patterns.any(|pattern| pattern.starts_with(beginning) && name_matches(pattern, name))
     }
 
-    /// Returns whether the list matches all that a pattern matches, and offers all that it offers.
+    /// Returns whether the list matches everything that a pattern matches, and offers everything
+    /// that it offers.
     ///
     /// A `*` of the pattern is treated as a letter, which only a `*` of the list matches. Names
     /// that only a specific pattern offers need a specific pattern here too.
@@ -97,14 +98,14 @@ impl PatternList {
 /// Prefixes of the names that no general pattern offers: tools of the host's own, and the
 /// capability that some of them need. A missing list does not offer them either.
 pub const NAMED_ONLY: [&str; 3] = [MEMORY_TOOLS, PANEL_TOOLS, TRIGGERS];
-/// The beginning of the names of the tools with which agents search and keep notes.
+/// The prefix of the tools with which agents search and store notes.
 pub const MEMORY_TOOLS: &str = "memory_";
 /// The prefix of the tools that read a user's panels.
 pub const PANEL_TOOLS: &str = "panels_";
-/// The beginning of the names of capabilities on triggers.
+/// The prefix of the capabilities on triggers.
 pub const TRIGGERS: &str = "triggers.";
 
-/// Returns the beginning of the names that a pattern is meant for, if only such a pattern offers
+/// Returns the prefix of the names that a pattern is specific to, if only specific patterns offer
 /// them.
 #[must_use]
 pub fn named_only(pattern: &str) -> Option<&'static str> {
@@ -137,10 +138,10 @@ pub struct GuestLimits {
     /// Milliseconds of wall time, host calls included.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub wall_ms_max: u64,
-    /// Calls that run at the same time; more wait.
+    /// Calls that run in parallel; further ones wait.
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrency_max: u32,
-    /// Calls that begin within one minute; more are refused.
+    /// Calls that begin within one minute; further ones are refused.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub calls_per_minute_max: u32,
     /// Bytes that all HTTP requests of one call may send and receive together.
@@ -166,7 +167,7 @@ impl Default for GuestLimits {
     }
 }
 
-/// An operator's grant to a component. Anything that is missing is not granted.
+/// An operator's grant to a component. Missing permissions are not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Grant {
@@ -180,11 +181,11 @@ pub struct Grant {
     pub key_value: Vec<BucketGrant>,
     /// Secrets that the host puts into its requests.
     pub secrets: Vec<SecretGrant>,
-    /// Models that an agent component may ask, by alias.
+    /// Models that an agent component may call, by alias.
     pub models: PatternList,
     /// Agents that an agent component may dispatch to.
     pub agents: PatternList,
-    /// Tools of it that are called only when a user has agreed to that very call.
+    /// Its tools that are called only after a user has agreed to that very call.
     #[serde(skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
     /// Limits of its use of the machine.
@@ -197,7 +198,7 @@ pub struct Grant {
 pub struct Bound {
     /// The folders, each with no more access than the caller's capabilities allow.
     pub directories: Vec<DirectoryGrant>,
-    /// The requests that it may send: all that are granted, or none.
+    /// The requests that it may send: all granted ones, or none.
     pub network: Vec<EgressGrant>,
     /// Environment variables that it sees.
     pub environment: BTreeMap<String, String>,
@@ -207,8 +208,8 @@ pub struct Bound {
     pub secrets: Vec<SecretGrant>,
     /// Limits of its use of the machine.
     pub limits: GuestLimits,
-    /// Every capability that the tool asks for or that its component is granted, with the rule that
-    /// decided, by name.
+    /// Every capability that the tool asks for or that its component is granted, by name, with the
+    /// rule that decided.
     pub rulings: Vec<Ruling>,
 }
 

@@ -25,11 +25,11 @@ pub const KEY_ID_CHARS: usize = 12;
 pub const KEY_SECRET_BYTES: usize = 32;
 /// Characters of a key's name.
 pub const KEY_NAME_CHARS_MAX: usize = 100;
-/// Characters of the reason for which a key is revoked.
+/// Characters of the reason for revoking a key.
 pub const KEY_REASON_CHARS_MAX: usize = 200;
 /// Lifetime of a key in seconds: least, default, most. 60 seconds, 90 days, 366 days.
 pub const KEY_LIFETIME_S: (u64, u64, u64) = (60, 90 * DAY_S, 366 * DAY_S);
-/// Keys of one user that count at the same time.
+/// Valid keys of one user.
 pub const KEYS_OF_A_USER_MAX: u64 = 100;
 
 const DAY_S: u64 = 24 * 3_600;
@@ -42,7 +42,7 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub struct KeyId(String);
 
 impl KeyId {
-    /// The id that random bytes make.
+    /// The id from random bytes.
     #[must_use]
     pub fn of(random: [u8; KEY_ID_CHARS]) -> Self {
         let letter = |byte: &u8| {
@@ -84,7 +84,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// The key that an id and random bytes make.
+    /// The key from an id and random bytes.
     #[must_use]
     pub fn new(id: KeyId, secret: [u8; KEY_SECRET_BYTES]) -> Self {
         Self { id, secret }
@@ -107,7 +107,8 @@ impl ApiKey {
         })
     }
 
-    /// Returns the key as its user has it. It is shown once, to the user to whom it is issued.
+    /// Returns the key in the form for its user. It is shown once, to the user for whom it is
+    /// issued.
     #[must_use]
     pub fn expose(&self) -> String {
         format!("{KEY_PREFIX}{}_{}", self.id, hex::encode(self.secret))
@@ -139,7 +140,7 @@ pub struct Issuer {
     pub user: UserId,
     /// The scopes of the credential.
     pub scopes: BTreeSet<Scope>,
-    /// The key that the credential is, and when it ends; none when it is something else.
+    /// The key that is the issuer's credential, with its end; none for other credentials.
     pub key: Option<(KeyId, Timestamp)>,
 }
 
@@ -152,8 +153,8 @@ pub struct NewKey {
     pub name: String,
     /// The scopes of the new key.
     pub scopes: BTreeSet<Scope>,
-    /// Lifetime in seconds. Without it, the default of [`KEY_LIFETIME_S`] counts, and no longer
-    /// than the key that asks lasts.
+    /// Lifetime in seconds. Without it, the default of [`KEY_LIFETIME_S`] applies, but no longer
+    /// than the issuing key lasts.
     pub lifetime_s: Option<u64>,
 }
 
@@ -175,7 +176,7 @@ impl NewKey {
 /// for another user.
 ///
 /// # Errors
-/// The reason why it may not, with the field at fault.
+/// The reason why not, with the field at fault.
 pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), Refusal> {
     let invalid = |message: String, field| Err(Refusal::new(ErrorCode::Invalid, message).at(field));
     let missing =

@@ -1,4 +1,4 @@
-//! The manifest of a component: its author's account of it, and the grants that it would like.
+//! The manifest of a component: its author's description, and the requested grants.
 //!
 //! It is a custom section of the component, in JSON, and is read without running any code. It
 //! grants nothing and is not trusted: an operator reads it, and the host proposes lines of a
@@ -30,14 +30,14 @@ pub const TEXT_BYTES_MAX: usize = 1 << 10;
 /// Characters shown of a fault, which may repeat text of the manifest.
 const FAULT_CHARS_MAX: usize = 300;
 
-/// The manifest of a component. All of it is optional but the layout.
+/// The manifest of a component. Only the layout is required.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The number of its layout: [`LAYOUT`].
     #[serde(rename = "manifest")]
     pub layout: u64,
-    /// The version of the component, as its author counts.
+    /// The version of the component, in its author's numbering.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// The authors.
@@ -54,7 +54,7 @@ pub struct Manifest {
     pub wants: Wants,
 }
 
-/// The grants that a component would like, each with the reason.
+/// The grants that a component requests, each with the reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wants {
@@ -72,7 +72,7 @@ pub struct Wants {
     pub secrets: Vec<WantedSecret>,
 }
 
-/// A host that a component would like to send requests to.
+/// A host to which a component requests access.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedHost {
@@ -85,7 +85,7 @@ pub struct WantedHost {
     pub reason: String,
 }
 
-/// A folder that a component would like to find.
+/// A folder that a component requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedFolder {
@@ -115,15 +115,15 @@ pub struct WantedBucket {
     pub reason: String,
 }
 
-/// A secret that a component would like the host to put into its requests.
+/// A secret that a component asks the host to put into its requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedSecret {
-    /// The name under which it asks for it.
+    /// The component's name for it.
     pub secret: String,
-    /// The host that the secret is for, exactly.
+    /// The exact host of the secret.
     pub host: String,
-    /// The header of a request that it goes into.
+    /// The request header for the secret.
     pub header: String,
     /// Text before it in the header, such as `Bearer `.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -138,7 +138,7 @@ pub enum BadManifest {
     /// It is too large.
     #[error("it has {0} bytes; {MANIFEST_BYTES_MAX} at most")]
     TooLarge(usize),
-    /// The component has more than one.
+    /// The component has more than one manifest.
     #[error("the component has more than one; leave one")]
     Several,
     /// It is no valid manifest.
@@ -147,7 +147,7 @@ pub enum BadManifest {
     /// Its layout is unknown.
     #[error("it has the layout {0}, and this host reads layout {LAYOUT}")]
     Layout(String),
-    /// A text in it is too long, or has something hidden in it.
+    /// A text in it is too long, or has hidden characters.
     #[error(transparent)]
     Wording(#[from] BadWording),
     /// A text is too long for its place.
@@ -184,7 +184,7 @@ impl Manifest {
     /// Reads a manifest from the bytes of its section.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first fault.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadManifest> {
         if bytes.len() > MANIFEST_BYTES_MAX {
             return Err(BadManifest::TooLarge(bytes.len()));
@@ -288,7 +288,7 @@ impl WantedSecret {
     }
 }
 
-/// Checks each entry of a list, under a name that has its index.
+/// Checks each entry of a list, under a name with its index.
 fn each<T>(
     place: &'static str,
     list: &[T],
@@ -303,7 +303,7 @@ fn each<T>(
         .try_for_each(|(index, entry)| check(&format!("{place}[{index}]"), entry))
 }
 
-/// Checks a text of one line, by the rule for names of components too.
+/// Checks a text of one line, by the rule for component names.
 fn line(place: &str, text: &str, max: usize) -> Result<(), BadManifest> {
     wording::check_name(place, text)?;
     if text.len() > max {

@@ -77,7 +77,7 @@ impl Redactor {
         redaction.found.then_some(out)
     }
 
-    /// Takes the secrets out of every text of a value, names of fields included.
+    /// Removes the secrets from every text of a value, names of fields included.
     pub fn value(&self, value: &mut Value) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -96,7 +96,7 @@ impl Redactor {
         }
     }
 
-    /// Begins with bytes that come in chunks.
+    /// Begins a stream of chunks.
     #[must_use]
     pub fn begin(&self) -> Redaction {
         Redaction {
@@ -119,7 +119,7 @@ impl fmt::Debug for Redactor {
 pub struct Redaction {
     scans: Vec<Scan>,
     pending: Vec<u8>,
-    /// Bytes that were let go.
+    /// The number of released bytes.
     passed: u64,
     found: bool,
 }
@@ -160,7 +160,7 @@ impl Redaction {
         }
     }
 
-    /// Lets everything go that is before an offset.
+    /// Releases all bytes before an offset.
     fn release(&mut self, kept: Option<u64>) -> Vec<u8> {
         let length = kept.map_or(self.pending.len(), |kept| {
             usize::try_from(kept.saturating_sub(self.passed)).unwrap_or(usize::MAX)

@@ -19,7 +19,7 @@ pub const AGENT_CALL: &str = "agents.call";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Rule {
-    /// It is granted to the component, and no list is against it.
+    /// It is granted to the component, and no list forbids it.
     #[serde(rename = "grant")]
     Granted,
     /// It is one of the host's own tools, which bypass allow lists.
@@ -40,9 +40,9 @@ pub enum Rule {
     AgentAllowlist,
     /// The agent's `agentDenylist` has it.
     AgentDenylist,
-    /// The agent's `modelAllowlist` lacks it, or does not name it though it is a program.
+    /// The agent's `modelAllowlist` lacks it, or lacks its exact name although it is a program.
     ModelAllowlist,
-    /// A deny list of an agent that handed the work down has it.
+    /// A deny list of an agent that handed the work down contains it.
     CallersDenylist,
     /// The other agent is not visible.
     UiVisible,
@@ -50,15 +50,15 @@ pub enum Rule {
     Permissions,
     /// It was not granted when the run began.
     Ceiling,
-    /// The tool declares that it only reads, and may therefore run again at the same time.
+    /// The tool declares that it only reads, and may therefore run again, in parallel too.
     ReadOnly,
     /// A limit of the component, the turn or the host.
     Limits,
-    /// A user has to agree to it first.
+    /// A user has to approve it first.
     Approval,
     /// The name does not exist.
     Unknown,
-    /// The guest returned something that its contract with the host does not allow.
+    /// The guest's result violates its contract with the host.
     Contract,
 }
 

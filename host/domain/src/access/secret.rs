@@ -1,6 +1,6 @@
-//! Values of secrets, kept apart from everything that is printed, stored or shown by mistake.
+//! Values of secrets, protected from being printed, stored or shown by mistake.
 //!
-//! A configuration and a grant name a secret; its value is only here, in memory, and in the one
+//! A configuration and a grant name a secret. Its value is only here, in memory, and in the one
 //! slot of a request that it is bound to.
 
 pub use shapes::NAME_BYTES_MAX;
@@ -18,7 +18,7 @@ pub const SECRET_BYTES_MAX: usize = 16 << 10;
 /// Text that cannot be a secret. The error reveals only its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// Too short to be kept out of texts.
+    /// Too short to be redacted.
     #[error("it has {bytes} bytes; a secret has at least {SECRET_BYTES_MIN}")]
     TooShort {
         /// Its length.
@@ -27,7 +27,7 @@ pub enum SecretError {
     /// Too long for a header.
     #[error("it has more than {SECRET_BYTES_MAX} bytes")]
     TooLong,
-    /// Something in it that a header or a URL cannot hold, a space or a line break for instance.
+    /// A character that headers or URLs do not allow, such as a space or a line break.
     #[error("it has a character that is not visible ASCII")]
     Character,
 }
@@ -37,7 +37,7 @@ pub enum SecretError {
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Takes a value, without the line ends that it may end in.
+    /// Takes a value, without line ends at its end.
     ///
     /// # Errors
     /// It cannot be a secret.
@@ -62,8 +62,7 @@ impl Secret {
         Self(format!("{prefix}{}", self.0).into())
     }
 
-    /// Returns the value itself. The caller sees to it that it goes nowhere but where it is bound
-    /// to.
+    /// Returns the value itself. The caller has to put it only where it is bound to.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

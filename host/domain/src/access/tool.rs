@@ -14,7 +14,7 @@ use serde_json::Value;
 pub enum EffectClass {
     /// Changes nothing. It may run more than once, and in parallel with others.
     ReadOnly,
-    /// The same again with the same key is the same as once.
+    /// Repeating the call with the same key has the effect of one call.
     Idempotent,
     /// At most once; after a crash between "started" and "settled" the outcome is unknown.
     NonIdempotent,
@@ -29,7 +29,7 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of the arguments object.
     pub arguments: Value,
-    /// JSON Schema of the result, where one is promised.
+    /// JSON Schema of the result, if declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<Value>,
     /// The capabilities that it needs from the host, such as `files.read`.
@@ -37,7 +37,7 @@ pub struct ToolDefinition {
     pub capabilities: Vec<String>,
     /// The effect of running it again.
     pub effect: EffectClass,
-    /// True if it can destroy something that the user may miss.
+    /// True if it can destroy data that the user may miss.
     #[serde(default)]
     pub destructive: bool,
     /// Time limit of one call in milliseconds.
@@ -59,12 +59,12 @@ impl ToolDefinition {
 pub struct ClientAction {
     /// The widget.
     pub widget: String,
-    /// The props with which it is shown: an object.
+    /// The props of the widget: an object.
     pub props: Value,
     /// JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// True if the client should lock its message box meanwhile.
+    /// True if the client should lock its message box while the question is open.
     #[serde(default)]
     pub lock_input: bool,
 }
@@ -73,7 +73,7 @@ pub struct ClientAction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "detail", rename_all = "kebab-case")]
 pub enum ToolError {
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     InvalidArguments(String),
     /// The requested thing does not exist.
     NotFound(String),
@@ -81,7 +81,7 @@ pub enum ToolError {
     Denied,
     /// Something else.
     Failed(String),
-    /// Busy: try again after so many milliseconds.
+    /// Busy: try again after this many milliseconds.
     RetryLater(u32),
 }
 

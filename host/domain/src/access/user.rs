@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// The words that give segments of a path their meaning. They name no user, no agent, no connector
-/// and no tag.
+/// The words with a meaning in paths. They are no names of users, agents, connectors or tags.
 pub const RESERVED_WORDS: [&str; 8] = [
     "agent", "cron", "task", "subuser", "sub", "memory", "search", "system",
 ];
@@ -48,7 +47,7 @@ pub enum Naming {
 }
 
 impl UserId {
-    /// The user of a host that has no other.
+    /// The only user of a host with a single user.
     #[must_use]
     pub fn local() -> Self {
         Self("local".to_owned())
@@ -96,7 +95,7 @@ impl FromStr for UserId {
 wrapped_text!(UserId);
 serde_as_text!(UserId::from_str);
 
-/// A permission of a credential. A user's roles decide which agents it reaches.
+/// A permission of a credential. A user's roles decide which agents it applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(JsonSchema, ToSchema)]
@@ -107,7 +106,7 @@ pub enum Scope {
     Write,
     /// Issuing, listing and revoking the user's own keys.
     Keys,
-    /// Everything that the operator does: all events, the ledger, dead letters, backups, all users'
+    /// All of the operator's actions: all events, the ledger, dead letters, backups, all users'
     /// keys.
     Admin,
 }

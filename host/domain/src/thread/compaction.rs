@@ -8,7 +8,7 @@
 //! before the compaction sees the whole thread. Only a model's view of the whole thread begins with
 //! the newest summary ([`shown`]).
 //!
-//! This module does not deal with the owner of a turn, nor with the storage of threads.
+//! This module knows neither the owner of a turn nor the storage of threads.
 
 mod cut;
 mod material;
@@ -39,7 +39,7 @@ pub const SUMMARY_PART: u64 = 8;
 /// The most automatic attempts at a compaction after one turn. After them, its session continues
 /// uncompacted until the next turn.
 pub const ATTEMPTS_MAX: usize = 2;
-/// Bytes of text that are counted as a token where no exact count exists.
+/// Bytes of text that count as one token if there is no exact count.
 pub const TOKEN_BYTES: u64 = 4;
 /// The estimate of tokens for a blob.
 pub const BLOB_TOKENS: u64 = 1_000;
@@ -49,7 +49,7 @@ pub const MESSAGE_TOKENS: u64 = 4;
 pub const ORIGIN: &str = "host:compaction";
 /// Origin of a compaction's message that another program made, in an imported session.
 pub const ORIGIN_IMPORTED: &str = "pi:compaction";
-/// Text before a summary where a model sees it.
+/// Text before a summary in a model's view.
 pub const PREFACE: &str = "What was said before this point is summarised here. The newest turns may follow word for \
      word.";
 
@@ -66,7 +66,7 @@ pub struct Compaction {
     /// The first turn that is kept unchanged; none if none is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_kept: Option<TurnId>,
-    /// Tokens of the thread as a model saw it last.
+    /// Tokens of the thread in a model's latest view.
     pub tokens_before: u64,
     /// Estimated tokens of the kept turns.
     pub kept_tokens: u64,
@@ -129,9 +129,9 @@ pub struct Mark {
     pub summarized_through: TurnId,
     /// The first turn that was kept unchanged; none if none was kept.
     pub first_kept: Option<TurnId>,
-    /// Tokens of the thread as a model saw it before.
+    /// Tokens of the thread in a model's view before it.
     pub tokens_before: u64,
-    /// Estimated tokens of the thread as a model sees it after.
+    /// Estimated tokens of the thread in a model's view after it.
     pub tokens_after: u64,
 }
 
@@ -180,13 +180,13 @@ pub fn kept_tokens_max(window: u64) -> u64 {
     KEPT_TOKENS_MAX.min(window / KEPT_PART)
 }
 
-/// Tokens that a summary may have where the model has such a window.
+/// The most tokens of a summary for a model with this window.
 #[must_use]
 pub fn summary_tokens_max(window: u64) -> u32 {
     u32::try_from(SUMMARY_TOKENS_MAX.min(window / SUMMARY_PART).max(1)).unwrap_or(u32::MAX)
 }
 
-/// Returns the estimated number of tokens of some messages, where it was not counted.
+/// Returns the estimated number of tokens of some messages, if there is no exact count.
 #[must_use]
 pub fn estimated_tokens<'m>(messages: impl IntoIterator<Item = &'m Message>) -> u64 {
     messages
@@ -207,13 +207,13 @@ fn part_tokens(part: &Part) -> u64 {
     text_tokens(bytes)
 }
 
-/// Returns the estimated number of tokens of some parts of a message, where it was not counted.
+/// Returns the estimated number of tokens of some parts of a message, if there is no exact count.
 #[must_use]
 pub fn parts_tokens(parts: &[Part]) -> u64 {
     parts.iter().map(part_tokens).sum()
 }
 
-/// Returns the estimated number of tokens of a text of this many bytes, where it was not counted.
+/// Returns the estimated number of tokens of a text of this many bytes, if there is no exact count.
 #[must_use]
 pub fn text_tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(TOKEN_BYTES)

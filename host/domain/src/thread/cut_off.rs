@@ -1,5 +1,5 @@
-//! The mark of a reply that is not whole: cut off at the limit of its length, withheld by the
-//! provider, or declined by the model.
+//! The mark of an incomplete reply: cut off at its length limit, withheld by the provider, or
+//! declined by the model.
 //!
 //! The mark is a part of the message, after the model's own parts. The turn tree thus commits to
 //! it, and it is copied wherever the message goes: to clients, into transcripts, to other hosts.
@@ -17,19 +17,19 @@ use utoipa::ToSchema;
 const MARKED_BY: (&str, &str) = ("agent-host", "stop");
 /// The field of the mark.
 const STOP: &str = "stop";
-/// Beginning of the origin of a model's words.
+/// Beginning of the origin of a model's messages.
 const OF_A_MODEL: &str = "model:";
 /// Origin of an agent's own words.
 const OWN_WORDS: &str = "agent";
 
-/// The words in place of a reply of a model that has none.
+/// The text in place of an empty reply of a model.
 pub const NO_ANSWER: &str = "[the model gave no answer]";
 
-/// The reason why a reply is not whole.
+/// The reason why a reply is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CutOff {
-    /// It reached the limit of its tokens, or filled the model's window.
+    /// It reached its token limit, or filled the model's window.
     Length,
     /// The provider withheld the rest, or all of it.
     ContentFilter,
@@ -56,7 +56,7 @@ impl CutOff {
         }
     }
 
-    /// Returns the mark among the parts of a reply; none if it is whole.
+    /// Returns the mark among the parts of a reply; none if it is complete.
     #[must_use]
     pub fn of_parts(parts: &[Part]) -> Option<Self> {
         parts.iter().find_map(|part| match part {
@@ -83,7 +83,7 @@ impl CutOff {
         }
     }
 
-    /// Says it in a few words, of a reply.
+    /// Describes the reason in a few words.
     #[must_use]
     pub fn said(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl CutOff {
     }
 }
 
-/// Returns whether a part was written by the host and not by a provider.
+/// Returns whether the host wrote a part, and not a provider.
 pub(crate) fn is_by_host(provider: &str) -> bool {
     provider == MARKED_BY.0
 }

@@ -1,4 +1,4 @@
-//! Messages: the content of a conversation, immutable once it is there.
+//! Messages: the content of a conversation, which never changes.
 
 use crate::access::redact::Redactor;
 use crate::thread::speaker::Speaker;
@@ -16,13 +16,13 @@ pub type MessageId = u64;
 #[serde(rename_all = "snake_case")]
 #[schema(as = MessageRole)]
 pub enum Role {
-    /// The user, or a caller in the user's place.
+    /// The user, or a caller acting as the user.
     User,
     /// The model, or the agent itself.
     Assistant,
     /// The result of one of the model's calls.
     Tool,
-    /// A notice of the host to both of them.
+    /// A notice of the host to user and model.
     Notice,
 }
 
@@ -37,14 +37,14 @@ pub enum Part {
     },
     /// Bytes kept outside the message.
     Blob {
-        /// Digest under which they are stored.
+        /// Digest of the stored bytes.
         digest: Digest,
         /// Their media type.
         media_type: String,
         /// Number of bytes.
         size: u64,
     },
-    /// A call that the model made. Calls are counted from 0 within their message, in order.
+    /// A call by the model. Calls are counted from 0 within their message, in order.
     Call {
         /// The provider's id of the call. Providers repeat these: never use one as a key.
         call_id: String,
@@ -79,7 +79,7 @@ pub struct Answers {
     pub message: MessageId,
     /// The call's index in it.
     pub index: u32,
-    /// The provider's id of the call, to be sent back.
+    /// The provider's id of the call, which is sent back.
     pub call_id: String,
     /// The tool's name.
     pub name: String,
@@ -139,7 +139,7 @@ impl Message {
         }
     }
 
-    /// Returns the message as it was where it was written.
+    /// Returns the message with its original mark.
     #[must_use]
     pub fn as_written(self) -> Self {
         Self {
@@ -149,13 +149,13 @@ impl Message {
         }
     }
 
-    /// Its text parts, one after the other.
+    /// Its text parts, concatenated.
     #[must_use]
     pub fn text(&self) -> String {
         text_of(&self.parts)
     }
 
-    /// The calls that the model made in it: index, the provider's id, name, arguments.
+    /// The model's calls in it: index, the provider's id, name, arguments.
     pub fn calls(&self) -> impl Iterator<Item = (u32, &str, &str, &str)> {
         self.parts
             .iter()
@@ -172,7 +172,7 @@ impl Message {
     }
 }
 
-/// Messages that several hold, in JSON as themselves.
+/// Shared messages, serialised as ordinary ones.
 pub(crate) mod shared {
     use super::Message;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -59,7 +59,7 @@ impl MessageLabels {
         Ok(())
     }
 
-    /// Returns whether a filter selects them: `name`, or `name=value`.
+    /// Returns whether a filter selects the labels: `name`, or `name=value`.
     #[must_use]
     pub fn matches(&self, filter: &str) -> bool {
         match filter.split_once('=') {

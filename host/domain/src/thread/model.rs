@@ -1,4 +1,4 @@
-//! Requests to models and their replies, in no provider's dialect.
+//! Requests to models and their replies, independent of providers' dialects.
 
 use crate::access::tool::ToolDefinition;
 use crate::thread::message::{Message, Part};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Tokens that a call can have used in no time: more than the largest windows hold.
+/// Tokens that a call may use in any time, however short: more than the largest windows have.
 const TOKENS_AT_ONCE_MAX: u64 = 10_000_000;
 /// Tokens that a call can have used in each further millisecond, with all that it asked for.
 const TOKENS_A_MS_MAX: u64 = 1_000;

@@ -1,4 +1,4 @@
-//! The overlay of one call: its writes to a bucket. No other call sees them before they are
+//! The overlay of one call: its writes to a bucket. Other calls do not see them before they are
 //! committed with the call's outcome.
 
 use super::{
@@ -8,7 +8,7 @@ use crate::access::grant::{BucketGrant, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// The part of its allowance that a call has written, in all buckets together.
+/// The spent part of a call's allowance, in all buckets together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     bytes: usize,
@@ -18,7 +18,7 @@ pub struct Spent {
 /// The writes of one call to one bucket, over the stored values.
 #[derive(Debug, Clone, Default)]
 pub struct Overlay {
-    /// A key without a value is deleted.
+    /// A key without a value was deleted.
     entries: BTreeMap<String, Option<Vec<u8>>>,
     /// The bucket's size with these writes.
     size: BucketSize,
@@ -117,8 +117,8 @@ impl Overlay {
     /// keys if the call has deleted some.
     #[must_use]
     pub fn page(&self, after: Option<&str>, stored: Vec<String>) -> Page {
-        // Beyond the last stored key that was read, there may be others before the next that was
-        // written.
+        // After the last stored key that was read, there may be more stored keys before the next
+        // written one.
         let end = if stored.len() > PAGE_KEYS_MAX {
             stored.last().cloned()
         } else {
@@ -147,7 +147,7 @@ impl Overlay {
         Page { keys, next }
     }
 
-    /// Everything that was written, in the order of the keys.
+    /// All writes, in the order of the keys.
     #[must_use]
     pub fn into_entries(self) -> Vec<WrittenEntry> {
         self.entries

@@ -52,7 +52,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Returns whether no grant can open it, because nothing can answer an HTTP request there.
+    /// Returns whether no grant can open it, because no HTTP server can be there.
     #[must_use]
     pub fn is_never_dialled(self) -> bool {
         matches!(self, Self::Unspecified | Self::Multicast | Self::Broadcast)
@@ -93,8 +93,8 @@ pub fn classify(address: IpAddr) -> Reach {
         .map_or_else(|| outside(address), |(_, reach, _)| reach)
 }
 
-/// Classifies an address that is in no range of the table. For IPv6 only 2000::/3 is given to hosts
-/// of the internet (RFC 4291, section 2.4).
+/// Classifies an address outside all ranges of the table. For IPv6 only 2000::/3 is assigned to
+/// hosts of the internet (RFC 4291, section 2.4).
 fn outside(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(_) => Reach::Public,
@@ -103,9 +103,9 @@ fn outside(address: IpAddr) -> Reach {
     }
 }
 
-/// The IPv4 address that an IPv6 address carries, where its form tells: mapped and compatible (RFC
+/// The IPv4 address that an IPv6 address embeds, if its form shows it: mapped and compatible (RFC
 /// 4291), the well-known prefix of translators (RFC 6052), 6to4 (RFC 3056) and the client of Teredo
-/// (RFC 4380). Translators with a prefix of their own cannot be seen.
+/// (RFC 4380). Translators with their own prefix cannot be recognised.
 #[must_use]
 pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
@@ -143,7 +143,7 @@ pub enum AddressRangeError {
         /// The text as it was written.
         text: String,
     },
-    /// The address has bits behind the prefix.
+    /// The address has bits after the prefix.
     #[error("`{text}` has bits after its prefix; the network is `{network}`")]
     HostBits {
         /// The text as it was written.
@@ -175,8 +175,8 @@ impl AddressRange {
         Self { address, prefix }
     }
 
-    /// Returns whether the address is in it. An IPv4 range contains no IPv6 address, whatever that
-    /// carries.
+    /// Returns whether it contains the address. An IPv4 range contains no IPv6 address, even if
+    /// that embeds an IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
@@ -190,7 +190,7 @@ impl AddressRange {
         }
     }
 
-    /// Returns whether it is this one address and no other.
+    /// Returns whether it is exactly this address.
     #[must_use]
     pub fn is_exactly(&self, address: IpAddr) -> bool {
         self.address == address && self.prefix == bits(address)

@@ -8,11 +8,11 @@ use super::TOKEN_BYTES;
 use crate::thread::message::{Message, Part, Role};
 use crate::thread::speaker::do_several_speak;
 
-/// Bytes of one part of a conversation. A longer chunk loses its middle.
+/// Bytes of one part of a conversation. A longer one loses its middle.
 const CHUNK_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
-/// Part of the room that a former summary may take: a half.
+/// The largest fraction of the room for a former summary: a half.
 const FORMER_PART: usize = 2;
-/// Bytes of room at least, however small the window is.
+/// The least room in bytes, for any window.
 const ROOM_BYTES_MIN: usize = 1_024;
 /// Tokens left for the text around the conversation.
 const AROUND_TOKENS: u64 = 512;
@@ -93,7 +93,7 @@ pub fn fitting_messages(messages: &[Message], bytes_max: usize) -> usize {
 const FORMER: (&str, &str) = ("<former-summary>\n", "\n</former-summary>\n\n");
 /// Markers around the conversation.
 const SAID: (&str, &str) = ("<conversation>\n", "</conversation>");
-/// Bytes of the line that says how much was left out.
+/// Bytes of the line about omitted text.
 const LEFT_OUT_BYTES: usize = 64;
 
 fn bytes(lines: &[String]) -> usize {
@@ -143,7 +143,7 @@ fn lines(
     })
 }
 
-/// A text in which neither the conversation nor the former summary ends.
+/// A text that cannot close the tag of the conversation or of the former summary.
 fn without_ends(text: &str) -> String {
     text.replace("</conversation", "< /conversation")
         .replace("</former-summary", "< /former-summary")

@@ -1,4 +1,4 @@
-//! Conversion of another program's messages into turns, with ids that follow from their content.
+//! Conversion of another program's messages into turns, with ids derived from their content.
 //!
 //! The rule is the one of aix: query messages are collected until an assistant's sequence of
 //! messages ends at the next query. In a tree it applies along every branch. A turn is indivisible:
@@ -23,11 +23,11 @@ use std::collections::BTreeMap;
 
 pub(super) use build::{Adopted, turns};
 
-/// Messages that may be copied because branches part in the middle of a turn.
+/// The most messages that are copied because branches part within a turn.
 pub const COPIED_MESSAGES_MAX: usize = 100_000;
-/// Bytes that may be copied because branches part in the middle of a turn.
+/// The most bytes that are copied because branches part within a turn.
 pub const COPIED_BYTES_MAX: usize = 64 << 20;
-/// The text of the result of a call that has none in the file.
+/// The text of the result for a call without one in the file.
 pub const ABORTED_CALL: &str = "The session was imported without a result of this call.";
 
 /// The destination of another program's session on this host, and facts that its file lacks.
@@ -83,7 +83,7 @@ pub(super) struct Compacts {
     pub(super) tokens_before: u64,
 }
 
-/// The call that a result answers, as the other program names it.
+/// The call that a result answers, in the other program's terms.
 #[derive(Debug, Clone)]
 pub(super) struct Answered {
     /// The call's id.
@@ -155,8 +155,8 @@ pub(super) fn session_id(id: &str) -> SessionId {
     })
 }
 
-/// Returns the session that a file names as its parent. The name has to end with a UUID, as pi's
-/// file names do.
+/// Returns the parent session that a file names. The name has to end with a UUID, as pi's file
+/// names do.
 pub(super) fn parent_session(path: &str) -> Option<SessionId> {
     let name = path.rsplit(['/', '\\']).next()?.trim_end_matches(".jsonl");
     name.rsplit('_').next()?.parse().ok()

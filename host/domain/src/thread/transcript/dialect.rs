@@ -31,7 +31,7 @@ impl Dialect {
     /// Writes a transcript in this dialect.
     ///
     /// # Errors
-    /// It is not sound, or the dialect has no place for it: see [`Unwritable`].
+    /// It is inconsistent, or the dialect cannot express it: see [`Unwritable`].
     pub fn write(self, transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
         match self {
             Self::Pi => pi::write(transcript),
@@ -42,7 +42,7 @@ impl Dialect {
     /// Reads a file in this dialect, whether written by this host or by another program.
     ///
     /// # Errors
-    /// The first thing in it that cannot be meant.
+    /// The first invalid element.
     pub fn read(self, file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
         match self {
             Self::Pi => pi::read(file, adoption),

@@ -27,7 +27,7 @@ pub(super) const SESSION: &str = "agent-host.session";
 pub(super) const BLOB: &str = "agent-host.blob";
 /// The record of a message, or of the place of an erased one.
 pub(super) const MESSAGE: &str = "agent-host.message";
-/// The record of a turn, behind its messages.
+/// The record of a turn, after its messages.
 pub(super) const TURN: &str = "agent-host.turn";
 /// The record of the end, the last.
 pub(super) const END: &str = "agent-host.end";
@@ -122,7 +122,7 @@ pub(super) fn end(transcript: &Transcript) -> Value {
     })
 }
 
-/// A transcript in the making, record by record.
+/// A transcript under construction, record by record.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     header: Option<(usize, Header)>,
@@ -312,7 +312,7 @@ fn meant<T: DeserializeOwned>(record: &Value) -> Result<T, String> {
     T::deserialize(record).map_err(|error| format!("{error}: export the session again"))
 }
 
-/// Checks that a file is, to the byte, what its records are written as.
+/// Checks that a file is identical to the output for its records.
 fn same(file: &[u8], written: &[u8]) -> Result<(), TranscriptFault> {
     if file == written {
         return Ok(());

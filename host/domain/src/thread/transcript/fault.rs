@@ -26,15 +26,15 @@ impl TranscriptFault {
     }
 }
 
-/// The lines of another program's file that are passed over, by their faults.
+/// The skipped lines of another program's file, by their faults.
 #[derive(Debug, Default)]
 pub(super) struct PassedOver(Vec<TranscriptFault>);
 
 impl PassedOver {
-    /// Passes over a line, unless it was passed over before.
+    /// Skips a line, unless it was skipped before.
     ///
     /// # Errors
-    /// It is one too many.
+    /// Too many lines are skipped.
     pub(super) fn add(&mut self, fault: TranscriptFault) -> Result<(), TranscriptFault> {
         if self.0.iter().any(|known| known.line == fault.line) {
             return Ok(());
@@ -73,10 +73,10 @@ impl std::error::Error for TranscriptFault {}
 /// The reason why a transcript cannot be written in a dialect. Nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unwritable {
-    /// It does not fit together, so it could not be read again.
+    /// It is inconsistent, so it could not be read back.
     #[error("the transcript is not sound")]
     Unsound(#[from] Unsound),
-    /// The dialect has one thread, and this is a tree.
+    /// The dialect has one thread, and this transcript is a tree.
     #[error(
         "turn {turn} does not follow the turn before it, and this dialect has one thread: cut \
              the thread of one turn first"
@@ -102,7 +102,7 @@ pub enum Unwritable {
         /// The content of the line.
         what: String,
     },
-    /// A number would be read as its neighbour.
+    /// A number would change to its neighbour on reading.
     #[error("{what} has a number with more digits than what is read: round it, or keep it as text")]
     Number {
         /// The content of the line.

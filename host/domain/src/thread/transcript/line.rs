@@ -43,7 +43,7 @@ impl Records {
 /// A line of a file as text, with its number from 1.
 pub(super) type Numbered<'a> = (usize, Result<&'a str, TranscriptFault>);
 
-/// The lines of a file that are not empty, as text. A line may end with a carriage return.
+/// The non-empty lines of a file, as text. A line may end with a carriage return.
 ///
 /// # Errors
 /// A line is not valid text.
@@ -225,7 +225,7 @@ impl<'a> Fields<'a> {
         Ok(Some(text))
     }
 
-    /// A text that has to be there.
+    /// A required text.
     pub(super) fn text_needed(&self, name: &str) -> Result<&'a str, TranscriptFault> {
         self.text(name)?.ok_or_else(|| self.needed(name))
     }
@@ -247,7 +247,7 @@ impl<'a> Fields<'a> {
         ))
     }
 
-    /// A text of 1 to [`WORD_BYTES_MAX`] bytes that has to be there.
+    /// A required text of 1 to [`WORD_BYTES_MAX`] bytes.
     pub(super) fn word_needed(&self, name: &str) -> Result<&'a str, TranscriptFault> {
         self.short_text(name)?.ok_or_else(|| self.needed(name))
     }
@@ -266,12 +266,12 @@ impl<'a> Fields<'a> {
         Ok(Some(time))
     }
 
-    /// A time that has to be there.
+    /// A required time.
     pub(super) fn time_needed(&self, name: &str) -> Result<Timestamp, TranscriptFault> {
         self.time(name)?.ok_or_else(|| self.needed(name))
     }
 
-    /// A whole number that is not negative; 0 when it is missing.
+    /// A whole number, at least 0; 0 if it is missing.
     pub(super) fn count(&self, name: &str) -> Result<u64, TranscriptFault> {
         let Some(value) = self.value(name) else {
             return Ok(0);
@@ -288,7 +288,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Yes or no; no when it is missing.
+    /// Yes or no; no if it is missing.
     pub(super) fn flag(&self, name: &str) -> Result<bool, TranscriptFault> {
         let Some(value) = self.value(name) else {
             return Ok(false);
@@ -308,7 +308,7 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// An object in it that has to be there.
+    /// A required object.
     pub(super) fn object_needed(&self, name: &str) -> Result<Self, TranscriptFault> {
         self.object(name)?.ok_or_else(|| self.needed(name))
     }
@@ -407,7 +407,7 @@ impl Written {
     }
 }
 
-/// Returns whether a number in it is not whole.
+/// Returns whether it contains a fraction.
 fn has_fraction(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),

@@ -13,7 +13,7 @@ pub struct Tree<'a> {
     nodes: HashMap<TurnId, &'a TurnNode>,
 }
 
-/// The reason why a thread cannot be walked.
+/// The reason why a thread cannot be traversed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrokenThread {
     /// One of its turns is missing.
@@ -55,10 +55,10 @@ impl<'a> Tree<'a> {
             .ok_or(BrokenThread::Missing { turn })
     }
 
-    /// The turn's thread, from its root on.
+    /// The turn's thread, from its root.
     ///
     /// # Errors
-    /// A turn of it is missing or out of place.
+    /// One of its turns is missing or misplaced.
     pub fn thread(&self, turn: TurnId) -> Result<Vec<&'a TurnNode>, BrokenThread> {
         let mut thread = vec![self.node(turn)?];
         let mut at = self.node(turn)?;
@@ -75,7 +75,7 @@ impl<'a> Tree<'a> {
     /// that is logarithmic in their depth.
     ///
     /// # Errors
-    /// A turn of a thread is missing or out of place.
+    /// A turn of a thread is missing or misplaced.
     pub fn common_ancestor(&self, a: TurnId, b: TurnId) -> Result<Option<TurnId>, BrokenThread> {
         let mut a = self.node(a)?;
         let mut b = self.node(b)?;
@@ -94,8 +94,8 @@ impl<'a> Tree<'a> {
                 };
                 continue;
             }
-            // At the same depth both jump to the same depth: where the jumps differ, the threads
-            // have not met there.
+            // At equal depth both jump to equal depth: if the jumps differ, the threads have not
+            // met there.
             let jumps = self
                 .jump(a)
                 .zip(self.jump(b))
@@ -113,7 +113,7 @@ impl<'a> Tree<'a> {
     /// turn, as many as are available.
     ///
     /// # Errors
-    /// A turn of a thread is missing or out of place.
+    /// A turn of a thread is missing or misplaced.
     pub fn diff<'m>(
         &self,
         a: TurnId,

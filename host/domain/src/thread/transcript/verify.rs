@@ -1,4 +1,5 @@
-//! Verification of turns against their ids: digests of messages and ids of turns, computed again.
+//! Verification of turns against their ids, by recomputing the digests of messages and the ids of
+//! turns.
 
 use crate::thread::message::{Message, MessageId};
 use crate::thread::turn::{TurnNode, TurnPlace, jumps_over};
@@ -36,10 +37,10 @@ pub enum Break {
     /// A message does not match the turn's commitment.
     #[error("message {message} is not the one that it commits to: its digest is another")]
     Message {
-        /// The place where the message should be.
+        /// The expected place of the message.
         message: MessageId,
     },
-    /// A message has another's place.
+    /// A message has a wrong place.
     #[error("the message in the place of message {expected} says that it is message {found}")]
     MessagePlace {
         /// The expected place.
@@ -47,7 +48,7 @@ pub enum Break {
         /// The place that it states.
         found: MessageId,
     },
-    /// Its first and last message are not where its parent and its messages put them.
+    /// Its first and last message do not match its parent and its messages.
     #[error("its messages should be {first} to {last}")]
     Span {
         /// The first's place.
@@ -167,7 +168,7 @@ fn complete(node: &TurnNode, messages: &[Option<Message>]) -> Verification {
     }
 }
 
-/// Returns the target of the jump pointer of a parent's child, as stores have it.
+/// Returns the target of the jump pointer for a parent's child, as in stores.
 pub(super) fn jump<'a>(
     parent: Option<&'a TurnNode>,
     find: impl Fn(TurnId) -> Option<&'a TurnNode>,
@@ -185,7 +186,7 @@ pub(super) fn jump<'a>(
         depth: over.depth,
         jump_depth: depth_of(over.jump),
     };
-    // A broken tree may have a jump that goes down; the rule subtracts.
+    // In a broken tree a jump may lead downward; the rule subtracts.
     let upward = here.depth > here.jump_depth && there.depth > there.jump_depth;
     if upward && jumps_over(here, there) {
         over.jump

@@ -22,13 +22,13 @@ pub(in crate::thread::transcript) struct Adopted {
     /// The turn of each message: the one that ends with it, or otherwise the first that contains
     /// it.
     pub(in crate::thread::transcript) homes: Vec<TurnId>,
-    /// The faults of messages that no turn has: results without a call.
+    /// The faults of messages outside all turns: results without a call.
     pub(in crate::thread::transcript) faults: Vec<TranscriptFault>,
 }
 
 /// The division of messages into turns.
 struct Plan {
-    /// The index at which its turn begins, for each message.
+    /// The start of its turn, for each message, as an index.
     starts: Vec<usize>,
     /// True if a turn ends with it, for each message.
     ends: Vec<bool>,
@@ -114,7 +114,7 @@ fn plan(said: &[ForeignMessage], head: Option<usize>) -> Plan {
     let mut starts: Vec<usize> = Vec::with_capacity(said.len());
     // True for each message whose turn has an answer by then.
     let mut answered: Vec<bool> = Vec::with_capacity(said.len());
-    // Calls of the turn that wait for their results up to here.
+    // The turn's calls without results up to here.
     let mut open: Vec<usize> = Vec::with_capacity(said.len());
     let mut goes_on: HashSet<usize> = HashSet::new();
     let mut is_left: HashSet<usize> = HashSet::new();
@@ -231,7 +231,7 @@ struct Joins<'a> {
     mark: Option<Mark>,
 }
 
-/// Makes a turn. Returns with it the faults of results that no call waits for.
+/// Makes a turn. Returns it with the faults of results without a waiting call.
 fn make(
     said: &[&ForeignMessage],
     joins: Joins<'_>,
@@ -318,13 +318,13 @@ fn run(session: SessionId, adoption: &Adoption, key: &str, time_ms: u64) -> RunI
     )
 }
 
-/// The salt that those of a run's messages follow from.
+/// The salt from which those of a run's messages are derived.
 fn salt(adoption: &Adoption, run: RunId) -> crate::values::digest::Salt {
     let Digest(digest) = adoption.salt.digest(run.0.as_bytes());
     crate::values::digest::Salt(*digest.first_chunk().unwrap_or(&[0; 16]))
 }
 
-/// The messages of a turn in the making.
+/// The messages of a turn under construction.
 struct Telling {
     next: u64,
     salt: crate::values::digest::Salt,

@@ -43,10 +43,10 @@ pub const FIELD: &str = "agentHost";
 /// The version of a session's line.
 pub const VERSION: &str = "1.0";
 
-/// Writes a transcript that is one thread.
+/// Writes a transcript with a single thread.
 ///
 /// # Errors
-/// It is a tree, it is not sound, or it would not be read again: see [`Unwritable`].
+/// It is a tree, it is inconsistent, or it could not be read back: see [`Unwritable`].
 pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     transcript.check()?;
     let mut before = None;
@@ -116,7 +116,7 @@ fn write_turn(
     })
 }
 
-/// The type of a message's line, and what aix is shown.
+/// The type of a message's line, and its visible content for aix.
 fn shown(message: &Message, turn: &TranscriptTurn) -> (&'static str, Value) {
     let blocks: Vec<Value> = message.parts.iter().filter_map(block).collect();
     match (message.role, &message.answers) {
@@ -195,7 +195,7 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault
     collected.reading(file, write)
 }
 
-/// Returns the fields of a line that are this host's own.
+/// Returns this host's own fields of a line.
 fn own(map: &Map<String, Value>) -> Option<&Map<String, Value>> {
     map.get(FIELD).and_then(Value::as_object)
 }

@@ -44,7 +44,7 @@ pub const VERSION: u64 = 3;
 /// Writes a transcript.
 ///
 /// # Errors
-/// It is not sound, or it would not be read again: see [`Unwritable`].
+/// It is inconsistent, or it could not be read back: see [`Unwritable`].
 pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     transcript.check()?;
     let header = &transcript.header;
@@ -176,7 +176,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// An id that no entry has yet.
+    /// An unused entry id.
     fn id(&mut self) -> String {
         loop {
             self.count += 1;
@@ -229,7 +229,7 @@ impl Entries {
         )
     }
 
-    /// Adds a turn behind an entry and returns the id of its last entry.
+    /// Adds a turn after an entry and returns the id of its last entry.
     fn turn(
         &mut self,
         turn: &TranscriptTurn,

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 /// its records are ignored, and its turns get new ids.
 ///
 /// # Errors
-/// The first thing in it that cannot be meant.
+/// The first invalid element.
 pub fn read_foreign(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
     read(file, adoption, Records::LeftOut)
 }

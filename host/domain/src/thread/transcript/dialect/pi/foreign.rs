@@ -38,7 +38,7 @@ use std::collections::HashMap;
 /// then continued in pi.
 ///
 /// # Errors
-/// The first thing in it that cannot be meant.
+/// The first invalid element.
 pub fn read_foreign(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
     read(file, adoption, Records::LeftOut)
 }
@@ -420,7 +420,7 @@ impl Entries {
         })
     }
 
-    /// Reads a message of an extension of pi to the model.
+    /// Reads a message from an extension of pi to the model.
     fn noticed(&mut self, fields: &Fields<'_>, name: &str) -> Result<Words, TranscriptFault> {
         let origin = format!("pi:{}", fields.word_needed("customType")?);
         let mut said = parts(fields, name, "", &mut self.blobs)?;
@@ -494,7 +494,7 @@ fn opaque(value: Value) -> Part {
     }
 }
 
-/// A summary, and behind it everything that pi knows of it.
+/// A summary, followed by pi's other data about it.
 fn summary(fields: &Fields<'_>) -> Result<Vec<Part>, TranscriptFault> {
     Ok(vec![
         Part::text(fields.text_needed("summary")?),
@@ -502,7 +502,7 @@ fn summary(fields: &Fields<'_>) -> Result<Vec<Part>, TranscriptFault> {
     ])
 }
 
-/// A command that the user ran, as pi tells it to a model.
+/// A command that the user ran, in the text that pi sends to a model.
 fn bash(message: &Fields<'_>) -> Result<String, TranscriptFault> {
     let output = message.text("output")?.unwrap_or_default();
     let output = if output.is_empty() {

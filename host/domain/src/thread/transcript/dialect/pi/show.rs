@@ -1,4 +1,4 @@
-//! The form in which pi is shown a turn's messages.
+//! The form of a turn's messages for pi.
 
 use super::super::blocks::{made_by, namespace};
 use super::usage;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// the line for the rest.
 const IMAGE_BYTES_MAX: usize = 4 << 20;
 
-/// A turn as pi is to see it.
+/// A turn in pi's form.
 pub(super) struct Shown<'a> {
     turn: &'a TranscriptTurn,
     blobs: &'a BTreeMap<Digest, Vec<u8>>,
@@ -40,7 +40,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The type and the own fields of a message's entry.
+    /// The type and the specific fields of a message's entry.
     pub(super) fn entry(&self, message: &Message) -> (&'static str, Value) {
         let timestamp = self.turn.committed.0;
         match (message.role, &message.answers) {
@@ -122,13 +122,13 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Returns the fields of pi's entry for a compaction whose kept turns begin with this entry.
+/// Returns the fields of pi's entry for a compaction with this first kept entry.
 pub(super) fn compaction(message: &Message, mark: &Mark, kept: &str) -> Value {
     let details = json!({ "summarizedThrough": mark.summarized_through, "firstKept": mark.first_kept, "tokensAfter": mark.tokens_after });
     json!({ "summary": message.text(), "firstKeptEntryId": kept, "tokensBefore": mark.tokens_before, "details": details })
 }
 
-/// A block of an assistant's message. pi has no images in it.
+/// A block of an assistant's message. pi does not allow images there.
 fn said(part: &Part) -> Option<Value> {
     match part {
         Part::Call {
@@ -173,7 +173,7 @@ fn thinking(value: &Value) -> Option<Value> {
     })
 }
 
-/// The API that pi would speak with a provider.
+/// The API that pi would use with a provider.
 fn api(provider: &str) -> &'static str {
     match provider {
         "anthropic" => "anthropic-messages",

@@ -14,7 +14,7 @@ pub(super) fn shown(usage: Usage) -> Value {
     })
 }
 
-/// Reads the usage of an assistant's message. Fields that it does not give are zero.
+/// Reads the usage of an assistant's message. Missing fields are zero.
 pub(super) fn read(message: &Fields<'_>) -> Result<Usage, TranscriptFault> {
     let Some(used) = message.object("usage")? else {
         return Ok(Usage::default());
