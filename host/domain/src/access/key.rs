@@ -239,7 +239,7 @@ pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), 
     }
 }
 
-/// How a key ended.
+/// The reason why a key is no longer valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// It was revoked.

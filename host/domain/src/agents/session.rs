@@ -102,7 +102,7 @@ pub struct Execution {
     pub suspended_at: Timestamp,
 }
 
-/// How a structured session ended.
+/// The kind of end of a structured session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SessionEnd)]
@@ -125,7 +125,7 @@ pub struct PastSession {
     pub session_type: String,
     /// The user who began it.
     pub started_by: UserId,
-    /// How it ended.
+    /// The kind of its end.
     pub status: EndStatus,
     /// Time at which it began.
     pub started_at: Timestamp,

@@ -153,7 +153,7 @@ pub struct Run {
     /// The time for which it waited for people.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub waited: Waited,
-    /// How it ended; none while it is open.
+    /// The kind of its end; none while it is open.
     pub ended: Option<TurnEnd>,
 }
 

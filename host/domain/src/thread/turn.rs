@@ -8,7 +8,7 @@ use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How a turn ended.
+/// The kind of end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
@@ -50,7 +50,7 @@ pub struct TurnNode {
     pub messages: Vec<Digest>,
     /// The digest of the session's state after it, a blob.
     pub session_state: Digest,
-    /// How it ended.
+    /// The kind of its end.
     pub end: TurnEnd,
     /// Tokens that it used.
     pub usage: Usage,

@@ -129,7 +129,7 @@ impl TaskFacts {
     }
 }
 
-/// How a task was handed over.
+/// The kind of hand-over of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskKind {
@@ -146,7 +146,7 @@ words!(TaskKind { Delegate = "delegate", Message = "message", Dispatch = "dispat
 /// The visible content of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskContent {
-    /// How it was handed over.
+    /// The kind of its hand-over.
     pub kind: TaskKind,
     /// The target of a delegation.
     pub target: Option<String>,

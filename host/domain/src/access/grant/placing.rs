@@ -46,11 +46,11 @@ pub struct Nested {
     pub inner: usize,
     /// The folder in which they can.
     pub outer: usize,
-    /// How the two are nested.
+    /// The kind of nesting of the two.
     pub how: Nesting,
 }
 
-/// How two granted folders are nested.
+/// The kind of nesting of two granted folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nesting {
     /// The inner one is reached through the outer one, which may be written.

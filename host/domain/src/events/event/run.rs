@@ -370,7 +370,7 @@ pub struct RunEnded {
     pub run: RunId,
     /// Its session.
     pub session: SessionId,
-    /// How the run ended.
+    /// The kind of end of the run.
     pub end: TurnEnd,
     /// A stable code for a failure or an abort.
     pub code: Option<String>,

@@ -63,7 +63,7 @@ pub(super) struct ForeignMessage {
     pub(super) origin: String,
     /// The call that it answers, if it is the result of one.
     pub(super) answers: Option<Answered>,
-    /// How it ended, if it is an assistant's message.
+    /// The kind of its end, if it is an assistant's message.
     pub(super) end: TurnEnd,
     /// Its usage, if it is an assistant's message.
     pub(super) usage: Usage,
