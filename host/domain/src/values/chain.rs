@@ -1,4 +1,4 @@
-//! The hash chain over all events: to change, drop or reorder one breaks every hash after it.
+//! The hash chain over all events: changing, dropping or reordering one breaks every hash after it.
 
 use crate::values::digest::Digest;
 
@@ -24,7 +24,7 @@ pub struct Link<'a> {
     pub time: u64,
     /// The id of the event or input that caused it; empty for none.
     pub causation: &'a str,
-    /// The id of the input that it belongs to; empty for none.
+    /// The id of its original input; empty for none.
     pub correlation: &'a str,
     /// Its subject: agent, session and run, each empty for none.
     pub subject: [&'a str; 3],

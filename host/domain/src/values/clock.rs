@@ -13,8 +13,8 @@ use crate::values::time::Timestamp;
 pub const LEAD_MS_MAX: u64 = 60 * 1_000;
 /// Milliseconds that have to pass until a larger lead is followed, unless an operator confirms it.
 pub const DOUBT_MS: u64 = 60 * 60 * 1_000;
-/// While the wall clock is behind, the host's time loses one millisecond in so many until they
-/// agree: small steps back would add up otherwise.
+/// While the wall clock is behind, the host's time loses one millisecond in this many until they
+/// agree. Small steps back would add up otherwise.
 const ONE_LOST_IN: u64 = 100;
 
 /// Readings of a machine's two clocks at one moment.
@@ -27,7 +27,7 @@ pub struct Reading {
     pub passed_ms: u64,
 }
 
-/// A lead that is not believed yet.
+/// A lead that is not accepted yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lead {
     /// Its milliseconds.
@@ -41,7 +41,7 @@ pub struct Lead {
 pub struct Past {
     /// The latest stored time.
     pub last: Option<Timestamp>,
-    /// The present as the host's last process would tell it. Known only on a machine that was not
+    /// The present time according to the host's last process. Known only if the machine was not
     /// booted since.
     pub transferred: Option<Timestamp>,
     /// The expiry time of credentials, if an operator has confirmed a wall clock that was behind
@@ -94,7 +94,7 @@ impl Doubt {
 /// The leads of the wall clock that were followed at once, minus the time lost since.
 ///
 /// They are counted for the present span of [`DOUBT_MS`] and for the one before: any time of that
-/// length lies within the two.
+/// length is within the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Followed {
     before_ms: u64,
@@ -157,19 +157,19 @@ impl Pace {
         let doubt = self.doubt(lead_ms, read.passed_ms);
         if doubt.is_over(read.passed_ms) {
             self.follow(read.wall);
-            // This much of the lead was not kept for as long.
+            // This part of the lead has not lasted as long.
             self.followed.ms = lead_ms.saturating_sub(doubt.ms);
         } else {
             self.jump = Some(doubt);
         }
     }
 
-    /// This time when the clock that counts what passes began.
+    /// This time at the start of the monotonic clock.
     fn base_ms(self, read: Reading) -> u64 {
         self.now.0.saturating_sub(read.passed_ms)
     }
 
-    /// Follows the wall clock ahead, however far that is: it is right, and was so before.
+    /// Follows the wall clock ahead, by any lead: it is right, and was right before.
     fn follow(&mut self, wall: Timestamp) {
         self.now = self.now.max(wall);
         self.followed = Followed {

@@ -1,10 +1,10 @@
-//! Differences between two documents, named by the keys at which they differ and never by values.
+//! Differences between two documents, identified by their keys and never by values.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of differences that a record names.
+/// The most differences in a record.
 pub const DIFFERENCES_MAX: usize = 256;
 /// Levels of keys that are compared. A deeper difference is named by the key above it.
 const DEPTH_MAX: usize = 8;
@@ -17,9 +17,9 @@ const IDS: [&str; 2] = ["agentId", "id"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// The key is there and was not.
+    /// The key was added.
     Added,
-    /// The key was there and is not.
+    /// The key was removed.
     Removed,
     /// The key has another value.
     Changed,
@@ -101,7 +101,7 @@ impl Comparison {
     }
 }
 
-/// The entries of an object, or of a list whose entries all have an id of their own.
+/// The entries of an object, or of a list whose entries all have ids.
 struct Entries<'a> {
     by_name: BTreeMap<&'a str, &'a Value>,
     /// The ids of a list, in its order; empty for an object.

@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Reads so many bytes as hexadecimal digits, without a copy of the text: events are full of
+/// Reads a number of bytes as hexadecimal digits, without a copy of the text: events contain many
 /// digests.
 struct Digits<const N: usize>;
 
@@ -120,7 +120,7 @@ impl<const N: usize> Visitor<'_> for Digits<N> {
     }
 }
 
-/// 128 random bits that keep a digest from being guessed back to its content.
+/// 128 random bits that protect the content of a digest from being guessed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Salt(pub [u8; 16]);
 

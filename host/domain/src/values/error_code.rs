@@ -17,10 +17,10 @@ mod tests;
 pub const INVALID_ARGUMENTS: &str = "invalid-arguments";
 /// The code of work that met a limit.
 pub const LIMIT_REACHED: &str = "limit-reached";
-/// The code of work that was not done in its time.
+/// The code of work that exceeded its time.
 pub const TIMED_OUT: &str = "timed-out";
 
-/// The stage at which something went wrong, as the designs name it.
+/// The stage of a failure, in the terms of the designs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCategory {
@@ -67,13 +67,13 @@ pub enum ErrorKind {
     Malformed = 400,
     /// The caller is missing or unknown.
     Unauthorized = 401,
-    /// The caller may see it and may not do this.
+    /// The caller may see it but not do this.
     Forbidden = 403,
     /// The object does not exist, or is not the caller's.
     NotFound = 404,
-    /// The thing is there and has no such method.
+    /// The object exists and does not support the method.
     NotAllowed = 405,
-    /// The request did not arrive in time.
+    /// The request was too late.
     Late = 408,
     /// Its state rules this out.
     Conflict = 409,
@@ -81,7 +81,7 @@ pub enum ErrorKind {
     Gone = 410,
     /// The input is too large.
     TooLarge = 413,
-    /// The input is of a type that is not taken.
+    /// The type of the input is unsupported.
     Unsupported = 415,
     /// The input is invalid.
     Invalid = 422,
@@ -93,7 +93,7 @@ pub enum ErrorKind {
     Unavailable = 503,
 }
 
-/// The time at which the same request may succeed without anything being corrected.
+/// The time at which the same request may succeed without a correction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
     Never,
@@ -103,13 +103,13 @@ enum Retry {
     After(u64),
 }
 
-/// The properties that all errors with one code share.
+/// The common properties of all errors with one code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeTraits {
     /// The code.
     pub code: &'static str,
-    /// True if the same request, sent again later, may succeed without anything being corrected. A
-    /// failure that knows more of its cause may say otherwise.
+    /// True if the same request may succeed later without a correction. A failure with a known
+    /// cause may say otherwise.
     pub retryable: bool,
     /// The category; none if the designs have no term.
     pub category: Option<ErrorCategory>,
@@ -154,8 +154,8 @@ macro_rules! codes {
                 }
             }
 
-            /// The part of the request that is at fault, where it is always the same. It is written
-            /// as in [`Refusal`](crate::values::refusal::Refusal).
+            /// The part of the request at fault, if it is always the same. It is written as in
+            /// [`Refusal`](crate::values::refusal::Refusal).
             #[must_use]
             pub fn field(self) -> Option<&'static str> {
                 match self {
@@ -378,7 +378,7 @@ pub fn all() -> impl Iterator<Item = CodeTraits> {
     of_requests.chain(OF_WORK.iter().copied())
 }
 
-/// Returns whether the same request may succeed later. An unknown code is not worth another try.
+/// Returns whether the same request may succeed later. An unknown code is not retried.
 #[must_use]
 pub fn is_retryable(code: &str) -> bool {
     find(code).is_some_and(|known| known.retryable)
@@ -427,7 +427,7 @@ const STREAM: ErrorCategory = ErrorCategory::LlmStreamFailed;
 const NO_TOOL: ErrorCategory = ErrorCategory::ToolNotAvailable;
 const TOOL: ErrorCategory = ErrorCategory::ToolExecutionFailed;
 
-/// The codes of operations, steps and turns that failed, and those of tool results.
+/// The codes of failed operations, steps and turns, and those of tool results.
 const OF_WORK: &[CodeTraits] = &[
     lasting("AGENT_UNAVAILABLE", TOOL),
     lasting("INVALID_OPERATION", TOOL),

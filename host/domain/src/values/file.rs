@@ -36,7 +36,7 @@ pub struct File {
 }
 
 impl File {
-    /// Returns it as an agent reads it in an answer.
+    /// Returns it in the form of an agent's answer.
     #[must_use]
     pub fn describe(&self) -> Value {
         json!({ "digest": self.digest.reference(), "name": self.name, "media_type": self.media_type, "bytes": self.bytes })

@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub struct NotAnId {
     /// The text that was given.
     pub text: String,
-    /// The form that an id of this kind has.
+    /// The expected form of the id.
     pub expected: &'static str,
 }
 
@@ -84,7 +84,7 @@ uuid_ids! {
     SessionId
     /// A conversation: shared by a session and its forks. A UUIDv4.
     ConversationId
-    /// A run: a turn in the making. A UUIDv7, known from its start.
+    /// A run: a turn in progress. A UUIDv7, known from its start.
     RunId
     /// One accepted input: a row of the ingress. A UUIDv7.
     InputId

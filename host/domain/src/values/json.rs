@@ -12,9 +12,9 @@ pub const DEPTH_MAX: usize = 64;
 /// Levels of lists and objects in anything that is stored.
 pub const STORED_DEPTH_MAX: usize = 120;
 
-/// Signs of the shortest fence around a block.
+/// Characters of the shortest fence around a block.
 const FENCE_CHARS_MIN: usize = 3;
-/// Characters that are shown of a key.
+/// Characters shown of a key.
 const KEY_CHARS_SHOWN: usize = 80;
 
 /// The reason why a text is refused.
@@ -37,7 +37,7 @@ pub enum NotTaken {
 /// Reads JSON from outside.
 ///
 /// # Errors
-/// It is not JSON, nested deeper than [`DEPTH_MAX`], or has an object with a key twice.
+/// It is not JSON, is nested deeper than [`DEPTH_MAX`], or has an object with a repeated key.
 pub fn parse(text: &str) -> Result<Value, NotTaken> {
     // Checked before parsing: the error of a parser that gives up is less exact.
     if depth(text.as_bytes()) > DEPTH_MAX {
@@ -86,7 +86,7 @@ fn exact(text: &str) -> Option<String> {
     is_other.then_some(exact)
 }
 
-/// Returns bytes of the JSON string at the beginning of a text, with its quotes.
+/// Returns the bytes of the JSON string at the beginning of a text, quotes included.
 fn string_bytes(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -216,8 +216,8 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 }
 
-/// Returns how deep lists and objects are nested in a JSON text. For a text that is not JSON, the
-/// number is not too small.
+/// Returns the depth of lists and objects in a JSON text. For other text, the number is at least
+/// the depth.
 #[must_use]
 pub fn depth(text: &[u8]) -> usize {
     let mut depth = 0_usize;
@@ -273,7 +273,7 @@ pub fn make_integers(value: &mut Value) {
     }
 }
 
-/// Returns whether a field has its default value and so need not be written.
+/// Returns whether a field has its default value, so that it is not written.
 pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }

@@ -13,7 +13,7 @@ pub struct TurnLimits {
     /// Steps of the agent.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub steps_max: u32,
-    /// Tool calls, of the model's and of the agent's own.
+    /// Tool calls by the model and by the agent.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub tool_calls_max: u32,
     /// Tokens of prompts and replies together.
@@ -23,7 +23,7 @@ pub struct TurnLimits {
     /// agent does not count.
     #[schemars(range(min = 1, max = 604_800_000))]
     pub active_ms_max: u64,
-    /// Operations that are open at the same time.
+    /// The most open operations.
     #[schemars(range(min = 1, max = 10_000))]
     pub open_operations_max: u32,
     /// Highest cost of its model calls, in millionths of the currency of the models' prices. The
@@ -53,9 +53,9 @@ pub const SUSPECTED_ENDS_MIN: u32 = 2;
 /// Unexpected ends of the host with a session as the only suspect at work. At the last one its run
 /// is given up.
 pub const ALONE_ENDS_MAX: u32 = 3;
-/// Number of attempts at a step that traps, before its run fails.
+/// Attempts at a trapping step, before its run fails.
 pub const STEP_ATTEMPTS_MAX: u32 = 3;
-/// Tool calls of one run that are performed at the same time.
+/// Tool calls of one run that run in parallel.
 pub const PARALLEL_CALLS_MAX: usize = 8;
 /// Bytes of all that one step says, starts and stores.
 pub const STEP_BYTES_MAX: usize = 4 << 20;
@@ -66,15 +66,15 @@ pub const INLINE_TEXT_BYTES_MAX: usize = 32 << 10;
 pub const SPILL_EDGE_BYTES: usize = 4 << 10;
 /// Bytes of one input.
 pub const INPUT_BYTES_MAX: usize = 1 << 20;
-/// Inputs of one session that wait at the same time; more are refused as busy.
+/// The most waiting inputs of one session; further ones are refused as busy.
 pub const WAITING_INPUTS_MAX: usize = 1_000;
 /// The most waiting inputs of one session when a late reply arrives. At this number the reply
 /// becomes a dead letter, so that answering agents leave room for the users' messages.
 pub const LATE_REPLIES_WAITING_MAX: u64 = 500;
 /// Segments of one tool call (`later`, `ask`).
 pub const SEGMENTS_MAX: u32 = 1_000;
-/// Bytes of all that the tools of one run leave and ask between the segments of their calls. Each
-/// segment's stays stored with the run's events.
+/// Bytes of the tools' states and questions between the segments of one run's calls. Those of each
+/// segment are stored with the run's events.
 pub const SEGMENTS_BYTES_MAX: u64 = 8 << 20;
 /// Longest timer: one year, in milliseconds.
 pub const TIMER_MS_MAX: u64 = 366 * 24 * 3_600_000;
@@ -82,7 +82,7 @@ pub const TIMER_MS_MAX: u64 = 366 * 24 * 3_600_000;
 pub const RECALL_HITS_MAX: u32 = 50;
 /// Bytes of a model's reply as it is stored.
 pub const REPLY_BYTES_MAX: usize = 8 << 20;
-/// Repairs of a reply that does not fit its schema.
+/// The most repairs of a reply that violates its schema.
 pub const REPLY_REPAIRS_MAX: u32 = 2;
 /// Milliseconds for which an idempotency key is remembered: seven days.
 pub const IDEMPOTENCY_MS: u64 = 7 * 24 * 3_600_000;

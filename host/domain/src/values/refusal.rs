@@ -7,14 +7,14 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// Its code, from which its kind follows.
+    /// Its code, which determines its kind.
     pub code: ErrorCode,
     /// The fault, and how to correct it.
     pub message: String,
-    /// The field at fault; none when it is not a field's fault. It is a JSON pointer into the
-    /// request's body, or `header:` and a name.
+    /// The field at fault, if any. It is a JSON pointer into the request's body, or `header:` and a
+    /// name.
     pub field: Option<String>,
-    /// Further facts by name, for programs: `limit`, the key of the limit that is met.
+    /// Further facts by name, for programs: `limit`, the key of the exhausted limit.
     pub details: Vec<(&'static str, Value)>,
 }
 

@@ -1,5 +1,4 @@
-//! JSON Schemas from outside: bounded before they are compiled, and before a document is compared
-//! with them.
+//! JSON Schemas from outside: limited before they are compiled, and before a document is checked.
 //!
 //! Two things are counted here, because four kilobytes of schema can require more work than there
 //! is time for. [`check`] examines a schema when it enters: its size, its references, and the
@@ -42,22 +41,22 @@ pub const EXPANDED_MAX: u64 = 20_000;
 pub const PATTERN_BYTES_MAX: usize = 32 << 10;
 /// Regular expressions in a schema.
 pub const PATTERNS_MAX: usize = 500;
-/// States of all regular expressions in a schema, about: a few megabytes once they are compiled.
+/// Approximate states of all regular expressions in a schema: a few megabytes once compiled.
 pub const PATTERN_STATES_MAX: u64 = 50_000;
 /// Bytes of a reference.
 pub const REFERENCE_BYTES_MAX: usize = 1 << 10;
 /// Comparisons of one document with its schema.
 pub const COMPARISONS_MAX: u64 = 1_000_000;
 
-/// Letters that are shown of a name in the place of a fault.
+/// Letters shown of a name in the place of a fault.
 const SHOWN_CHARS_MAX: usize = 40;
 /// Steps shown of the path to a fault: the last ones.
 const PLACE_STEPS_MAX: usize = 16;
 
-/// A schema that is not taken: where in it, and why.
+/// A refused schema: the place of the fault, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Unfit {
-    /// A JSON pointer into the schema; empty for the whole of it.
+    /// A JSON pointer into the schema; empty for the whole schema.
     pub place: String,
     /// The problem, and the limit.
     pub problem: Problem,
@@ -97,7 +96,7 @@ pub enum Problem {
     /// A reference has no target.
     #[error("this refers to what is not there, or there twice")]
     Missing,
-    /// A part of it is a schema document of its own.
+    /// A part of it is a separate schema document.
     #[error(
         "only the whole schema can have an identifier or another `$schema`, and not a part of it"
     )]
@@ -134,18 +133,18 @@ pub enum Problem {
     Reference(usize),
 }
 
-/// A document that takes too many comparisons with its schema.
+/// A document with too many comparisons against its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("comparing it with its schema takes more than {COMPARISONS_MAX} comparisons")]
 pub struct TooCostly;
 
-/// Checks that a schema can be compiled and compared with something in bounded time and memory.
+/// Checks that a schema can be compiled and applied in bounded time and memory.
 ///
 /// References have to stay within the schema and have a target. No schema may apply itself to the
 /// same value again: a recursive schema recurs through parts of the value (`properties`, `items`).
 ///
 /// # Errors
-/// The first limit that it is over, with the place.
+/// The first exceeded limit, with its place.
 pub fn check(schema: &Value) -> Result<(), Unfit> {
     let whole = |problem| Unfit {
         place: String::new(),
@@ -160,7 +159,7 @@ pub fn check(schema: &Value) -> Result<(), Unfit> {
     Graph::read(schema)?.check()
 }
 
-/// Estimates the states of all regular expressions in a schema that [`check`] has passed.
+/// Estimates the states of all regular expressions in a schema that passed [`check`].
 #[must_use]
 pub fn pattern_states(schema: &Value) -> u64 {
     graph::patterns(schema)
@@ -168,7 +167,7 @@ pub fn pattern_states(schema: &Value) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Returns the first limit of size that a schema exceeds.
+/// Returns the first exceeded limit of size.
 fn size(schema: &Value) -> Option<Problem> {
     let mut nodes = 0_usize;
     let mut rest = vec![(schema, 1_usize)];

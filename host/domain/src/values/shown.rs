@@ -1,4 +1,4 @@
-//! Characters that change how the text around them is shown, or that are not shown at all.
+//! Characters that change the display of the text around them, or that are invisible.
 
 /// Returns whether a character controls the display of text. Such characters are line breaks and
 /// other control characters, and those that change the direction of text. They can disguise a name
@@ -45,8 +45,8 @@ pub fn visible(text: &str, chars_max: usize) -> String {
     visible
 }
 
-/// Returns the first sentence of a text's first line, with its full stop. No sentence ends before a
-/// small letter: that is an abbreviation such as `e.g.`.
+/// Returns the first sentence of a text's first line, with its full stop. A full stop before a
+/// small letter ends no sentence: that is an abbreviation such as `e.g.`.
 #[must_use]
 pub fn first_sentence(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default();

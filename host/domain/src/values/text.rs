@@ -1,6 +1,6 @@
 //! Conversions of values with a text form, written once: words of enums, names, serde's traits.
 
-/// Implements `ALL`, `as_str`, `from_word` and `Display` for an enum with a word a variant.
+/// Implements `ALL`, `as_str`, `from_word` and `Display` for an enum with a word for each variant.
 #[macro_export]
 macro_rules! words {
     ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {

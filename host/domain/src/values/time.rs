@@ -18,7 +18,7 @@ impl Timestamp {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Returns how many milliseconds have passed since an earlier point; 0 if that is later.
+    /// Returns the milliseconds since an earlier point; 0 if that point is later.
     #[must_use]
     pub fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
@@ -51,7 +51,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// A text that is no point in time since 1970.
+/// A text that is no valid time since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no time like `2025-12-15T09:30:00Z`")]
 pub struct NotATime {

@@ -1,14 +1,14 @@
 //! Headers: those that a guest may set in a request, those that it sees of a response, and those
 //! that must not be in trailers.
 //!
-//! Names are compared in lower case, as the parsers of HTTP deliver them.
+//! Names are compared in lower case, as HTTP parsers return them.
 
 /// The treatment of a guest's request header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestHeader {
-    /// It goes out as it is.
+    /// It is sent unchanged.
     Sent,
-    /// The host says it itself, or not at all; the guest's is left out.
+    /// The host sets it itself, or leaves it out; the guest's is removed.
     HostsOwn,
     /// A credential: only the host sets it, from a secret that the operator bound.
     Credential,
@@ -71,8 +71,8 @@ pub const CREDENTIALS: &[&str] = &[
     "ocp-apim-subscription-key",
 ];
 
-/// Headers that the host sets itself: the length that it counts, and the encodings that it can undo
-/// within limits.
+/// Headers that the host sets itself: the length that it counts, and the encodings that it can
+/// decode within limits.
 const HOSTS_OWN: &[&str] = &["accept-encoding", "content-length"];
 
 /// Headers by which a server sends part of its response, or all of it in another form. An echo of a
@@ -130,7 +130,7 @@ fn starts(name: &str, with: &str) -> bool {
 /// Returns the treatment of a guest's request header.
 #[must_use]
 pub fn request_header(name: &str) -> RequestHeader {
-    // Servers hand headers to programs as variables, in whose names both signs are the same.
+    // Servers pass headers to programs as variables, where both characters become the same.
     let name = name.replace('_', "-");
     let name = name.as_str();
     let misleading =
@@ -160,8 +160,8 @@ pub fn trailer(name: &str) -> bool {
         && !has(NOT_IN_TRAILERS, name)
 }
 
-/// Returns whether a header must not go out with a secret. With it, the response could not be
-/// searched for the secret.
+/// Returns whether a header must not be sent together with a secret. Otherwise the response could
+/// not be searched for the secret.
 #[must_use]
 pub fn divides_echo(name: &str) -> bool {
     has(DIVIDING, &name.replace('_', "-"))

@@ -10,8 +10,7 @@ const NAME_BYTES_MAX: usize = 253;
 /// Characters of one label of a name.
 const LABEL_BYTES_MAX: usize = 63;
 
-/// The host of a target. Made by [`Host::parse`] alone, so that two hosts are the same exactly if
-/// they are equal.
+/// The host of a target. Only [`Host::parse`] makes it, so that equal values mean the same host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
     /// A name: lower case, ASCII, without the trailing dot. Punycode is kept as given and never
@@ -21,7 +20,7 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// Text that is not a host in the one spelling that is accepted.
+/// Text that is not a host in normal form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The text is empty.
@@ -33,17 +32,17 @@ pub enum HostError {
              {LABEL_BYTES_MAX}"
     )]
     TooLong,
-    /// A part is empty, begins or ends with a hyphen, or has a character that is not allowed.
-    /// Letters, digits, hyphens and underscores are.
+    /// A part is empty, begins or ends with a hyphen, or has an invalid character. Letters, digits,
+    /// hyphens and underscores are valid.
     #[error(
         "a name is made of ASCII letters, digits, hyphens and underscores with single dots between"
     )]
     Character,
-    /// It ends like an IPv4 address and is not four plain decimal numbers: octal, hexadecimal,
-    /// short and long forms mean different things to different readers.
+    /// It ends like an IPv4 address and is not four plain decimal numbers. Parsers disagree on
+    /// octal, hexadecimal, short and long forms.
     #[error("an IPv4 address is four decimal numbers without leading zeros")]
     OddIpv4,
-    /// It is in brackets and no IPv6 address, or has a zone.
+    /// It is in brackets but no IPv6 address, or has a zone.
     #[error("in brackets stands an IPv6 address without a zone")]
     Ipv6,
 }
@@ -100,7 +99,7 @@ impl fmt::Display for Host {
         match self {
             Self::Name(name) => f.write_str(name),
             Self::Address(IpAddr::V4(v4)) => v4.fmt(f),
-            // By the URL standard: std writes a dotted form where an IPv4 address is inside.
+            // By the URL standard: std writes an embedded IPv4 address in dotted form.
             Self::Address(IpAddr::V6(v6)) => url::Host::<&str>::Ipv6(*v6).fmt(f),
         }
     }
@@ -236,7 +235,7 @@ impl HostPattern {
             (Pattern::Any, _) => true,
             (Pattern::Exactly(exactly), host) => exactly == host,
             (Pattern::Below(_), Host::Address(_)) => false,
-            // The dot must be there, or `evilexample.com` would be below `example.com`.
+            // The dot is required, or `evilexample.com` would be below `example.com`.
             (Pattern::Below(above), Host::Name(name)) => name
                 .strip_suffix(above.as_str())
                 .and_then(|rest| rest.strip_suffix('.'))

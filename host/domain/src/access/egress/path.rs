@@ -62,10 +62,10 @@ impl Default for PathPattern {
 }
 
 impl PathPattern {
-    /// Reads a pattern. Escapes in it are normalised as those of a URL are.
+    /// Reads a pattern. Its escapes are normalised like those of a URL.
     ///
     /// # Errors
-    /// It is no absolute path, or could never match.
+    /// It is no absolute path, or can never match.
     pub fn parse(text: &str) -> Result<Self, PathPatternError> {
         let refused = || PathPatternError {
             text: text.chars().take(PATTERN_BYTES_MAX).collect(),
@@ -93,8 +93,8 @@ impl PathPattern {
         }
     }
 
-    /// Returns whether the pattern covers a path. The path must be normalised, as that of a target
-    /// is.
+    /// Returns whether the pattern covers a path. The path must be normalised, like that of a
+    /// target.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         if self.0 == EVERY_PATH {

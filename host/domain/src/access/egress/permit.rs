@@ -15,7 +15,7 @@ pub struct Permit<'a> {
     pub index: usize,
 }
 
-/// The part of a grant that did not fit, in the order in which the parts are checked.
+/// The first part of a grant that did not match, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mismatch {
     /// The host.
@@ -58,9 +58,9 @@ pub enum Denied {
     NoGrantFits {
         /// Method and URL without its query.
         asked: String,
-        /// The grant that fits the furthest, from 0.
+        /// The index of the closest grant, from 0.
         index: usize,
-        /// The first part that does not fit.
+        /// The first part that does not match.
         mismatch: Mismatch,
     },
 }

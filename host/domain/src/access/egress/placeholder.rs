@@ -1,4 +1,4 @@
-//! Placeholders: where in a request a component asks for a secret, and whether it is bound to go
+//! Placeholders: the places of secrets in a component's request, and the check that each is bound
 //! there.
 //!
 //! A component writes `{{secret.<name>}}`, or the grant's prefix and that, as the whole value of
@@ -19,10 +19,10 @@ pub(crate) const DECODINGS_MAX: usize = 3;
 /// that it was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
-    /// In a URL that is not accepted, in its user or host for instance.
+    /// In a URL that is not accepted, such as in its user or host.
     #[error("a placeholder stands in a URL that is not accepted")]
     Url,
-    /// In the path, at a place that no secret is bound to, or not as a whole part of it.
+    /// In the path, at a place without a bound secret, or not as a whole part of it.
     #[error("a placeholder stands in the path, where no such secret is bound for `{host}`")]
     Path {
         /// The request's host, with its port unless that is the scheme's.
@@ -31,7 +31,7 @@ pub enum Misplaced {
     /// In the fragment.
     #[error("a placeholder stands in the fragment")]
     Fragment,
-    /// In a parameter that no secret is bound to, or not as its whole value.
+    /// In a parameter without a bound secret, or not as its whole value.
     #[error(
         "a placeholder stands in the parameter `{name}`, where no such secret is bound for `{host}`"
     )]
@@ -41,7 +41,7 @@ pub enum Misplaced {
         /// The request's host, with its port unless that is the scheme's.
         host: String,
     },
-    /// In a header that no secret is bound to, or not as its whole value.
+    /// In a header without a bound secret, or not as its whole value.
     #[error(
         "a placeholder stands in the header `{name}`, where no such secret is bound for `{host}`"
     )]
@@ -51,7 +51,7 @@ pub enum Misplaced {
         /// The request's host, with its port unless that is the scheme's.
         host: String,
     },
-    /// A slot is filled with something else, or twice.
+    /// A slot has other content, or is filled twice.
     #[error("the slot `{name}` for `{host}` takes its placeholder, once, and nothing else")]
     Filled {
         /// The slot.
@@ -65,7 +65,7 @@ pub enum Misplaced {
         /// Its name.
         secret: String,
     },
-    /// The request would carry the secret in the clear.
+    /// The request would send the secret unencrypted.
     #[error("a secret goes to `{host}` over https alone")]
     InTheClear {
         /// The request's host.
@@ -127,7 +127,7 @@ pub fn placements<'a>(
 
 struct Placing<'a, 'b> {
     target: &'b Target,
-    /// The grants of secrets that are bound for the host.
+    /// The grants of secrets for the host.
     here: &'b [&'a SecretGrant],
     placed: Vec<&'a SecretGrant>,
 }
@@ -249,7 +249,7 @@ fn asks(text: &[u8]) -> bool {
     false
 }
 
-/// The text with its percent escapes undone, once.
+/// The text with its percent escapes decoded once.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

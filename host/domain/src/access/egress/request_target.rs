@@ -1,4 +1,4 @@
-//! The target of a request: a URL that was read once, strictly, into the value that is checked and
+//! The target of a request: a URL that is parsed once, strictly, into the value that is checked and
 //! dialled.
 
 mod location;
@@ -38,8 +38,8 @@ impl Scheme {
     }
 }
 
-/// A method that a request may have. `CONNECT` and `TRACE` and everything that is not listed do not
-/// exist here.
+/// A method that a request may have. `CONNECT` and `TRACE` and all other unlisted methods are
+/// unsupported.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -61,7 +61,7 @@ pub enum Method {
     Options,
 }
 
-/// Text that is not a method that exists here.
+/// Text that is not a supported method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it is not one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")]
 pub struct NotAMethod;
@@ -104,8 +104,8 @@ pub enum TargetError {
     /// More than [`URL_BYTES_MAX`].
     #[error("the URL is longer than {URL_BYTES_MAX} bytes")]
     TooLong,
-    /// A character that is not printable ASCII, or a backslash. Other characters must be written as
-    /// escapes, and names as punycode.
+    /// A character that is not printable ASCII, or a backslash. Other characters must be escaped,
+    /// and names must be in punycode.
     #[error("the URL has a character that is not printable ASCII, or a backslash")]
     Character,
     /// Not `http://` or `https://`.
@@ -114,7 +114,7 @@ pub enum TargetError {
     /// A name or password before the host.
     #[error("the URL has a user or password in it")]
     UserInfo,
-    /// A percent sign before the path, or a fragment right behind the host.
+    /// A percent sign before the path, or a fragment directly after the host.
     #[error("the URL's host is not written plainly")]
     Authority,
     /// The host is not accepted.
@@ -129,7 +129,7 @@ pub enum TargetError {
     /// A second parser, the `url` crate, reads this URL differently; invalid punycode is one cause.
     #[error("the URL means different things to different readers")]
     Ambiguous,
-    /// A reference to a scheme that is not followed.
+    /// A reference to an unsupported scheme.
     #[error("the reference leads to another scheme than http and https")]
     ForeignScheme,
 }
@@ -184,7 +184,7 @@ impl Target {
         .agreed()
     }
 
-    /// The same as the `url` crate reads it, with dot segments resolved, if it reads the same.
+    /// The URL with dot segments resolved by the `url` crate, if the crate reads it the same way.
     fn agreed(self) -> Result<Self, TargetError> {
         let url = Url::parse(&self.url()).map_err(|_| TargetError::Ambiguous)?;
         let same_origin = url.scheme() == self.scheme.as_str()
@@ -207,7 +207,7 @@ impl Target {
         }
     }
 
-    /// Resolves a reference in an answer from here, such as that of a redirect (RFC 3986, section
+    /// Resolves a reference in a response from here, such as that of a redirect (RFC 3986, section
     /// 5.2).
     ///
     /// # Errors
@@ -309,7 +309,7 @@ impl Target {
         }
     }
 
-    /// The whole URL, in the one spelling that reads as this target again.
+    /// The whole URL, in the normal form that reads as this target again.
     #[must_use]
     pub fn url(&self) -> String {
         format!(
@@ -320,8 +320,8 @@ impl Target {
         )
     }
 
-    /// Returns whether scheme, host and port are the same. Content that was meant for the one may
-    /// then be shown to the other.
+    /// Returns whether scheme, host and port are the same. Content for one may then be shown to the
+    /// other.
     #[must_use]
     pub fn is_same_origin(&self, other: &Self) -> bool {
         self.scheme == other.scheme && self.host == other.host && self.port == other.port

@@ -39,7 +39,7 @@ pub const OUTCOMES: [&str; 17] = [
 pub struct Hop {
     /// The method.
     pub method: Method,
-    /// The scheme; none if the URL was not accepted, and so with host, port and path.
+    /// The scheme; none if the URL was not accepted. The same applies to host, port and path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Scheme>,
     /// The host.
@@ -76,7 +76,7 @@ fn is_once(times: &u64) -> bool {
 }
 
 impl Hop {
-    /// Returns whether both went to the same place by the same method and had the same outcome.
+    /// Returns whether both had the same destination, method and outcome.
     fn is_like(&self, other: &Self) -> bool {
         (
             self.method,
@@ -115,7 +115,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Puts a hop on record. None is left out.
+    /// Records a hop. None is left out.
     pub fn add(&mut self, hop: Hop) {
         if self.hops.len() < HOPS_RECORDED_MAX {
             return self.hops.push(hop);

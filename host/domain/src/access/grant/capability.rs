@@ -2,13 +2,13 @@
 //! capabilities that it needs; an agent's lists decide which of them it gets.
 //!
 //! A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`. Writing without reading is
-//! not offered: a tool that asks for `X.write` asks for `X.read` too.
+//! impossible: a tool that asks for `X.write` also asks for `X.read`.
 
 use super::{Access, BucketGrant};
 
 /// Reading in the granted folders.
 pub const FILES_READ: &str = "files.read";
-/// Writing in the granted folders, where the grant allows it.
+/// Writing in the granted folders, if the grant allows it.
 pub const FILES_WRITE: &str = "files.write";
 /// Sending the granted HTTP requests.
 pub const NET_HTTP: &str = "net.http";
@@ -17,7 +17,7 @@ pub const ENV_READ: &str = "env.read";
 /// Having the host put granted secrets into requests.
 pub const SECRETS_USE: &str = "secrets.use";
 
-/// The capabilities that have a name of their own. All others are about a bucket.
+/// The capabilities with fixed names. All others are about a bucket.
 pub const NAMED: [&str; 5] = [FILES_READ, FILES_WRITE, NET_HTTP, ENV_READ, SECRETS_USE];
 
 /// Edits within which a bucket capability counts as a misspelling of a named one, if the component

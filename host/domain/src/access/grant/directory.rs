@@ -60,7 +60,7 @@ impl DirectoryGrant {
         }
     }
 
-    /// Returns whether some of it is allowed and some is not.
+    /// Returns whether its patterns allow some of it and not all.
     #[must_use]
     pub fn has_patterns(&self) -> bool {
         self.allow.is_some() || !self.deny.is_empty()
@@ -101,13 +101,14 @@ impl DirectoryGrant {
         Ok(reached)
     }
 
-    /// Returns whether a path is hidden and refused. A deny matches it or a folder that it is in.
+    /// Returns whether a path is hidden and refused, because a deny matches it or one of its
+    /// folders.
     #[must_use]
     pub fn denies(&self, path: &Inside) -> bool {
         path.is_within_any(&self.deny)
     }
 
-    /// Returns whether there may be a file for the guest at this path: anything but a folder.
+    /// Returns whether the guest may have a file at this path: anything but a folder.
     #[must_use]
     pub fn allows_file(&self, path: &Inside) -> bool {
         !self.denies(path)

@@ -34,7 +34,7 @@ words!(Owner {
 /// The user, the agent and the session of one call, by their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owners<'a> {
-    /// The user; empty when the call is for none.
+    /// The user; empty for a call without a user.
     pub user: &'a str,
     /// The agent.
     pub agent: &'a str,
@@ -51,13 +51,13 @@ pub enum Segment {
     Of(Owner),
 }
 
-/// The path of a granted folder: the folder that is there when the host starts, and the names below
+/// The path of a granted folder: the folder that exists when the host starts, and the names below
 /// it that are made for each owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderPattern {
     /// The path before the first placeholder.
     pub base: PathBuf,
-    /// The first placeholder and all names behind it; empty in a path without placeholders.
+    /// The first placeholder and all names after it; empty in a path without placeholders.
     pub below: Vec<Segment>,
 }
 
@@ -67,7 +67,7 @@ pub enum BadPattern {
     /// A word in braces that is no placeholder.
     #[error("`{{{0}}}` stands for nothing; known are {known}", known = known())]
     Unknown(String),
-    /// A placeholder that is a part of a name.
+    /// A placeholder that is part of a name.
     #[error(
         "`{0}` is a placeholder within a name; a placeholder is a whole name in the path, such as \
          `work/{{user}}/notes`"
@@ -84,15 +84,15 @@ pub enum BadPattern {
     Up,
 }
 
-/// A call that has no owner of a kind that a path names.
+/// A call without an owner of a kind that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the call has no {0}, and so no folder of one")]
 pub struct Ownerless(pub Owner);
 
-/// The places of two folders below the same base.
+/// The relation of two folders below the same base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meeting {
-    /// They are different folders, whoever the owners are.
+    /// They are different folders for all owners.
     Apart,
     /// They are the same folder of the same owner.
     Same,
@@ -100,7 +100,7 @@ pub enum Meeting {
     Inside,
     /// The second is below the first.
     Around,
-    /// They can be the same folder, or one in the other, of different owners.
+    /// For different owners, they may be the same folder, or one may be inside the other.
     Unclear,
 }
 
@@ -120,8 +120,8 @@ fn known() -> String {
 }
 
 impl Owner {
-    /// Returns whether a folder of this name can be that of an owner: whether [`owner_name`] makes
-    /// it of an id.
+    /// Returns whether a folder of this name can be that of an owner: whether it is a result of
+    /// [`owner_name`].
     #[must_use]
     pub fn can_own(self, name: &str) -> bool {
         if let Some(digest) = name.strip_prefix("%sha256-") {
@@ -184,13 +184,13 @@ impl FolderPattern {
         Ok(pattern)
     }
 
-    /// Returns whether owners have folders of their own.
+    /// Returns whether it has a separate folder for each owner.
     #[must_use]
     pub fn is_owned(&self) -> bool {
         !self.below.is_empty()
     }
 
-    /// The names of the folders below the base that these owners have, from the outermost on.
+    /// The names of these owners' folders below the base, from the outermost on.
     ///
     /// # Errors
     /// An owner of a kind that the path names is missing.
@@ -279,8 +279,8 @@ fn id_of(name: &str) -> Option<String> {
     String::from_utf8(id).ok()
 }
 
-/// Returns how two folders below the same base lie to each other. Names that differ only in the
-/// case of their letters can be one folder.
+/// Returns the relation of two folders below the same base. Names that differ only in letter case
+/// may be one folder.
 #[must_use]
 pub fn meeting(one: &[Segment], other: &[Segment]) -> Meeting {
     for pair in one.iter().zip(other) {

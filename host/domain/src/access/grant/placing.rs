@@ -9,7 +9,7 @@ use super::Access;
 use super::owned::{Meeting, Segment, meeting};
 use std::collections::BTreeSet;
 
-/// A folder or file of this machine, whatever it is called.
+/// A folder or file of this machine, by identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// The device that it is on.
@@ -35,16 +35,16 @@ pub struct Placed<'a> {
     pub access: Access,
     /// The path to it, or to the base of the owners' folders.
     pub chain: &'a FolderChain,
-    /// The names that each owner has below the base; empty without placeholders.
+    /// The names of each owner below the base; empty without placeholders.
     pub below: &'a [Segment],
 }
 
-/// Two of a list of granted folders, by their places in the list, that may not both be granted.
+/// Two granted folders, by their places in a list, that may not both be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nested {
     /// The folder whose path others can redirect, or that can be an owner's folder of the other.
     pub inner: usize,
-    /// The folder in which they can.
+    /// The folder in which they are nested.
     pub outer: usize,
     /// The kind of nesting of the two.
     pub how: Nesting,
@@ -107,7 +107,7 @@ impl Placed<'_> {
             let is_within = self.chain.passes(end) || (is_there && !self.below.is_empty());
             return (is_written && is_within).then_some(Nesting::Through);
         }
-        // Any name below the base can be that of an owner.
+        // Any name below the base can be an owner's.
         if self.chain.passes(end) {
             return Some(Nesting::Owned);
         }

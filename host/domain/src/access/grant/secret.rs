@@ -1,5 +1,5 @@
-//! Secrets: which of the operator's secrets the host puts where in a component's requests. Values
-//! are never here.
+//! Secrets: which of the operator's secrets the host puts into which place of a component's
+//! requests. This module has no values.
 
 use crate::access::egress::{
     EgressGrant, Host, HostError, RequestHeader, Scheme, Target, request_header,
@@ -46,7 +46,7 @@ pub struct SecretGrant {
     pub prefix: String,
 }
 
-/// A secret's grant that cannot be meant as it is written.
+/// A secret's grant with an obvious mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretGrantError {
     /// The host is a pattern, or no host at all.
@@ -70,7 +70,7 @@ pub enum SecretGrantError {
         /// The host.
         host: String,
     },
-    /// The component may send requests there in the clear.
+    /// The component may send unencrypted requests there.
     #[error(
         "the component may send plain `http` to `{host}`, and a secret goes over `https` \
              alone; take `http` out of the grant's `schemes`"
@@ -88,7 +88,7 @@ pub enum SecretGrantError {
         /// The header's name as it was written.
         name: String,
     },
-    /// A parameter that would have to be escaped.
+    /// A parameter whose name needs escaping.
     #[error(
         "`{name}` is not a parameter that a secret can go to: take 1 to {SLOT_CHARS_MAX} of \
              letters, digits, `-`, `.`, `_` and `~`"
@@ -97,7 +97,7 @@ pub enum SecretGrantError {
         /// The parameter's name as it was written.
         name: String,
     },
-    /// A beginning of a path that would have to be escaped.
+    /// The beginning of a path that needs escaping.
     #[error(
         "`{beginning}` is no beginning of a path that a secret can stand behind: take `/` and up \
              to {SLOT_CHARS_MAX} of letters, digits, `-`, `.`, `_`, `~` and `/`"
@@ -106,7 +106,7 @@ pub enum SecretGrantError {
         /// The beginning as it was written.
         beginning: String,
     },
-    /// A prefix that a header cannot hold.
+    /// A prefix that is invalid in a header.
     #[error(
         "`prefix` must be at most {PREFIX_CHARS_MAX} visible ASCII characters and spaces, and \
              hold no placeholder; a slot in a path has its beginning and no prefix"
@@ -218,7 +218,7 @@ impl SecretGrant {
     }
 }
 
-/// Returns whether it is a header's name (RFC 9110, section 5.6.2) that the host does not set
+/// Returns whether it is a valid header name (RFC 9110, section 5.6.2) that the host does not set
 /// itself.
 fn is_free_header(name: &str) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

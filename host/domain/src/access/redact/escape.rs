@@ -5,11 +5,11 @@ pub(super) const ESCAPE_BYTES_MAX: usize = 11;
 /// Stands for a character that no secret contains.
 const OTHER: u8 = 0xff;
 
-/// The reading of the first bytes of a text.
+/// The result of reading the first bytes of a text.
 pub(super) enum Escape {
     /// No character yet: empty, or the possible beginning of an escape.
     Unfinished,
-    /// A character, and how many bytes it is written with.
+    /// A character, and the number of bytes of its spelling.
     Character(u8, usize),
 }
 
@@ -84,7 +84,7 @@ fn itself(bytes: &[u8]) -> Escape {
     Escape::Character(bytes.first().copied().unwrap_or(OTHER), 1)
 }
 
-/// An escape by so many hexadecimal digits, which are the last of its bytes.
+/// An escape of a number of hexadecimal digits, which are the last of its bytes.
 fn fixed(bytes: &[u8], digits: &[u8], count: usize) -> Escape {
     let before = bytes.len() - digits.len();
     let digits = digits.get(..count).unwrap_or(digits);

@@ -10,7 +10,7 @@ const BASE64_DIGITS: &[u8; 64] =
 /// after a mismatch, so that each byte is read once.
 pub(super) struct Pattern {
     bytes: Vec<u8>,
-    /// The fall for each number of bytes that fit: how many of the last of them fit at the
+    /// The fallback for each number of matched bytes: how many of the last of them match the
     /// beginning.
     falls: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl Pattern {
         self.bytes.len()
     }
 
-    /// Returns how many bytes fit after one more.
+    /// Returns the number of matched bytes after one more.
     pub(super) fn step(&self, mut fits: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(fits) == Some(&byte) {
@@ -49,7 +49,7 @@ impl Pattern {
         }
     }
 
-    /// Returns how many of the last bytes fit at the beginning too.
+    /// Returns how many of the last bytes match the beginning too.
     pub(super) fn fall(&self, fits: usize) -> usize {
         fits.checked_sub(1)
             .and_then(|last| self.falls.get(last))
@@ -58,11 +58,11 @@ impl Pattern {
     }
 }
 
-/// The normalisation of a byte before it is compared.
+/// The normalisation of a byte before its comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fold {
     None,
-    /// Digits of hexadecimal numbers have two cases.
+    /// Hexadecimal digits have two cases.
     Hex,
     /// base64 has two alphabets.
     Base64,
@@ -87,7 +87,7 @@ pub(super) const FORMS: usize = 5;
 pub(super) struct Needle {
     /// The forms.
     pub(super) forms: [(Fold, Pattern); FORMS],
-    /// Bytes with which some form can begin.
+    /// First bytes of all forms.
     begins: [bool; 256],
 }
 

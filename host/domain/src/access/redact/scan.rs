@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The bytes as they are, and as they are once escapes are undone so many times.
+/// The plain bytes, and the bytes after each number of decodings.
 const LEVELS: usize = DECODINGS_MAX + 1;
 
 /// The search for one secret.
@@ -23,7 +23,7 @@ pub(super) struct Scan {
 struct Level {
     /// Characters that fit, for each form.
     fits: [usize; FORMS],
-    /// The offsets at which the last characters began: as many as fit in any form.
+    /// The offsets of the last characters: as many as the longest form has.
     characters: VecDeque<u64>,
     /// Characters of a possible escape, and their positions.
     escape: Vec<u8>,
@@ -65,7 +65,7 @@ impl Scan {
         }
     }
 
-    /// Returns the offset at which something began that may become the secret.
+    /// Returns the offset of a possible beginning of the secret.
     pub(super) fn begun(&self) -> Option<u64> {
         self.levels
             .iter()

@@ -20,14 +20,14 @@ const NESTED: [&str; 8] = [
     "prefixItems",
     "contains",
 ];
-/// Formats of numbers that are sizes in memory.
+/// Formats that are sizes of numbers in memory.
 const SIZES: [&str; 13] = [
     "int8", "int16", "int32", "int64", "int128", "uint", "uint8", "uint16", "uint32", "uint64",
     "uint128", "float", "double",
 ];
 
 impl ToolDefinition {
-    /// Returns the tool as a model is shown it.
+    /// Returns the tool as a model sees it.
     #[must_use]
     pub fn shown(&self) -> Self {
         let mut shown = self.clone();
@@ -103,8 +103,8 @@ fn without_null(map: &mut Map<String, Value>) {
     }
 }
 
-/// Returns a text without the line breaks that only its source needs. Paragraphs, lists and
-/// indented lines stay apart.
+/// Returns a text without the line breaks of its source. Paragraphs, lists and indented lines stay
+/// separate.
 fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut lines = text.trim().lines().map(str::trim_end).peekable();

@@ -7,7 +7,7 @@ use super::{COMPARISONS_MAX, TooCostly};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Keywords with literals that a value is compared with.
+/// Keywords with literals for comparison.
 const LITERALS: [&str; 2] = ["enum", "const"];
 /// Keywords with names that are looked up in an object.
 const NAMES: [&str; 3] = ["required", "dependentRequired", "dependencies"];
@@ -46,9 +46,9 @@ pub fn comparisons(schema: &Value, document: &Value) -> Result<u64, TooCostly> {
 
 struct Count<'a> {
     references: References<'a>,
-    /// The target of each reference that was met, by the address of the schema that has it.
+    /// The target of each visited reference, by the address of the schema that contains it.
     targets: HashMap<*const Map<String, Value>, Option<&'a Value>>,
-    /// The states of each pattern that was met, by its address.
+    /// The states of each visited pattern, by its address.
     states: HashMap<*const u8, u64>,
     left: u64,
 }
@@ -196,7 +196,7 @@ fn named<'a>(
         .filter(|value| value.is_object() || value.is_boolean())
 }
 
-/// The sum of what these keywords list.
+/// The sum of these keywords' entries.
 fn listed(schema: &Map<String, Value>, keywords: &[&str], count: fn(&Value) -> u64) -> u64 {
     let lists = keywords.iter().filter_map(|keyword| schema.get(*keyword));
     lists.map(count).fold(0, u64::saturating_add)

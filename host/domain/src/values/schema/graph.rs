@@ -56,12 +56,12 @@ pub(super) fn inspections(schema: &Map<String, Value>) -> u64 {
     }
 }
 
-/// The schemas within it that apply to parts of the value, or nowhere of themselves.
+/// The subschemas that apply to parts of the value, or only through references.
 fn parts<'a>(schema: &'a Map<String, Value>) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
     schemas_by(schema, PART, PART, PART_NAMED)
 }
 
-/// The schemas under keywords that have one, that have a list, and that have them by name.
+/// The schemas under keywords with one schema, with a list, and with named ones.
 fn schemas_by<'a>(
     schema: &'a Map<String, Value>,
     one: &'static [&'static str],
@@ -115,31 +115,31 @@ fn is_schema(value: &Value) -> bool {
 pub(super) enum Step<'a> {
     /// It is the whole.
     Root,
-    /// By a keyword that has one.
+    /// By a keyword with one schema.
     Keyword(&'a str),
-    /// By a keyword that has a list.
+    /// By a keyword with a list of schemas.
     Item(&'a str, usize),
-    /// By a keyword that has them by name.
+    /// By a keyword with named schemas.
     Named(&'a str, &'a str),
     /// By a reference.
     Referred,
 }
 
-/// A schema within the whole, and how it was come by.
+/// A subschema, and the path to it.
 struct FoundSchema<'a> {
     value: &'a Value,
     parent: usize,
     step: Step<'a>,
 }
 
-/// All schemas within one, each once.
+/// All subschemas of a schema, each once.
 pub(super) struct Graph<'a> {
     references: References<'a>,
     found: Vec<FoundSchema<'a>>,
 }
 
 impl<'a> Graph<'a> {
-    /// Finds every schema, from the whole on, through parts and references.
+    /// Finds every subschema, from the root on, through parts and references.
     pub(super) fn read(root: &'a Value) -> Result<Self, Unfit> {
         let references = References::new(root);
         let old_ids = declares_old_ids(root);
@@ -283,7 +283,7 @@ struct Expanded {
 /// The references of a schema, to be resolved.
 pub(super) struct References<'a> {
     root: &'a Value,
-    /// None for a name that two schemas have.
+    /// None for a name that two schemas share.
     anchors: HashMap<&'a str, Option<&'a Value>>,
 }
 
@@ -353,7 +353,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Returns whether a part of the schema declares itself a document of its own.
+    /// Returns whether a part of the schema declares itself a separate document.
     fn is_embedded(&self, schema: &Map<String, Value>, old_ids: bool) -> bool {
         let says = |keyword: &str| schema.get(keyword).is_some_and(Value::is_string);
         let other = schema
@@ -399,7 +399,7 @@ impl Patterns {
     }
 }
 
-/// The patterns of a schema itself, without those of the schemas within it.
+/// The patterns of a schema itself, without those of its subschemas.
 fn own_patterns(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let pattern = schema.get("pattern").and_then(Value::as_str);
     let names = schema
@@ -410,14 +410,14 @@ fn own_patterns(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     pattern.into_iter().chain(names.map(String::as_str))
 }
 
-/// The patterns of a schema and all within it.
+/// The patterns of a schema and all its subschemas.
 pub(super) fn patterns(root: &Value) -> impl Iterator<Item = &str> {
     all(root)
         .filter_map(Value::as_object)
         .flat_map(own_patterns)
 }
 
-/// A fragment without its percent signs; none when it is not text then.
+/// A fragment with its percent escapes decoded; none if the result is not text.
 fn decoded(fragment: &str) -> Option<Cow<'_, str>> {
     if !fragment.contains('%') {
         return Some(Cow::Borrowed(fragment));

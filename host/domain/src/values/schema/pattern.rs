@@ -7,8 +7,8 @@
 use jsonschema_regex::to_rust_regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// States of a range of letters outside ASCII, on average: ranges share the states of the bytes
-/// with which their encodings begin.
+/// States of a range of letters outside ASCII, on average: ranges share the states of their
+/// encodings' first bytes.
 const WIDE_RANGE_STATES: u64 = 2;
 
 /// Estimates the states of a pattern in JSON Schema's syntax. An invalid pattern has none:
@@ -20,7 +20,7 @@ pub(super) fn states(pattern: &str) -> u64 {
     regex_syntax::parse(&pattern).map_or(0, |parsed| expanded(&parsed))
 }
 
-/// Counts the states with every repetition written out. The depth is bounded by the parser.
+/// Counts the states with every repetition written out. The parser limits the depth.
 fn expanded(part: &Hir) -> u64 {
     match part.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// Bytes of a text or a name that take as long to compare as one value.
 const BYTES_PER_VALUE: usize = 100;
 
-/// Returns a value and all within it.
+/// Returns a value and all values within it.
 pub(super) fn all(root: &Value) -> impl Iterator<Item = &Value> {
     let mut rest = vec![root];
     std::iter::from_fn(move || {
@@ -19,7 +19,7 @@ pub(super) fn all(root: &Value) -> impl Iterator<Item = &Value> {
     })
 }
 
-/// Counts the values within a value, and long texts and names by their bytes.
+/// Counts the values within a value; long texts and names count by their bytes.
 pub(super) fn size(root: &Value) -> u64 {
     all(root).map(members).fold(0, u64::saturating_add)
 }

@@ -16,7 +16,7 @@ pub(super) fn written(location: &[u8]) -> String {
     if head.is_empty() && needs_dot(rest) {
         reference.push_str("./");
     }
-    // Browsers would read a host from what begins with two of either, and other readers a path.
+    // After two of either, browsers read a host, and other parsers a path.
     let names_host = head.is_empty()
         && matches!(rest, [b'/' | b'\\', b'/' | b'\\', ..])
         && !rest.starts_with(b"//");
@@ -75,8 +75,8 @@ fn needs_dot(path: &[u8]) -> bool {
     parts.next().is_some() && !is_scheme(first)
 }
 
-/// Scheme and host, with the name as punycode. An address in letters of another script is left as
-/// it is, and so refused.
+/// Scheme and host, with the name as punycode. An address in another script stays unchanged, and is
+/// refused later.
 fn head_written(head: &[u8]) -> String {
     let given = String::from_utf8_lossy(head).into_owned();
     if given.is_ascii() || given.contains(['@', '%', '\\']) {
