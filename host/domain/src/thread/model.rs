@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 /// Tokens that a call may use in any time, however short: more than the largest windows have.
 const TOKENS_AT_ONCE_MAX: u64 = 10_000_000;
-/// Tokens that a call can have used in each further millisecond, with all that it asked for.
+/// Tokens that a call may use in each further millisecond, with everything that it requested.
 const TOKENS_A_MS_MAX: u64 = 1_000;
 
 /// Tokens that a call used, as the provider counted them.
@@ -77,7 +77,7 @@ pub enum Stop {
 /// The input of one model call. Every call among the messages is paired with a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    /// A model's name or an alias of the operator's; the gateway's default without.
+    /// A model's name or an alias of the operator's; defaults to the gateway's default.
     pub model: Option<String>,
     /// System prompt blocks, those that change most often last.
     pub system: Vec<String>,
@@ -107,7 +107,8 @@ pub struct Reply {
     pub provider: String,
     /// The provider's name of the model.
     pub model: String,
-    /// The tools of its own that a program in a model's place called for it, in order.
+    /// The names of the program's own tools that it called, in order, if a program took the model's
+    /// place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_calls: Vec<String>,
     /// True if it rests on content from outside: it is from a program with its own tools, and the
@@ -116,8 +117,8 @@ pub struct Reply {
     pub untrusted: bool,
 }
 
-/// Puts results right behind the message whose calls they answer, as every provider demands. They
-/// are in the order of the calls. Everything else stays in its order.
+/// Puts results directly after the message whose calls they answer, as every provider demands. They
+/// are in the order of the calls. Other messages keep their order.
 #[must_use]
 pub fn arrange(messages: Vec<Message>) -> Vec<Message> {
     let (mut results, others): (Vec<Message>, Vec<Message>) = messages
@@ -140,7 +141,7 @@ pub fn arrange(messages: Vec<Message>) -> Vec<Message> {
                 .as_ref()
                 .is_some_and(|answers| answers.message <= id)
         }) {
-            // A result whose call is not in sight (the context begins after it) would be refused by
+            // A result without its call (the context begins after the call) would be refused by
             // every provider.
             if result
                 .answers

@@ -20,13 +20,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Percentage of a model's window that a prompt may fill after a cut. It is well below the
 /// percentage that triggers a cut, so that the next calls share the same beginning.
 pub const TARGET_PERCENT: u64 = 60;
-/// Newest replies of the model that stay word for word, each with the results of its calls.
+/// The model's newest replies that stay word for word, each with the results of its calls.
 pub const EXCHANGES_KEPT: usize = 2;
-/// Tokens from which on a result is worth a stub.
+/// Tokens from which a result is replaced by a stub.
 pub const STUB_TOKENS_MIN: u64 = 250;
-/// Bytes of a result that its stub shows: of its beginning and its end.
+/// Bytes of a result that its stub shows, from its beginning and its end.
 const STUB_BYTES_MAX: usize = 320;
-/// The same of a message of the user.
+/// The same for a message of the user.
 const STUB_OF_WORDS_BYTES_MAX: usize = 2_000;
 /// The most tokens of the notice about omitted messages, without its summary.
 const NOTICE_TOKENS: u64 = 50;
@@ -36,10 +36,10 @@ const SUMMARY_TOKENS_MIN: u64 = 64;
 /// Origin of that notice.
 pub const ORIGIN: &str = "host:cut";
 
-/// The part of a conversation that the models of a run are shown no more, or not whole.
+/// The part of a conversation that the models of a run no longer see, or see shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PromptCut {
-    /// The results of calls, and messages of the user, that are shown as stubs.
+    /// The results of calls, and messages of the user, that are replaced by stubs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stubs: BTreeSet<MessageId>,
     /// The last omitted message, together with all before it except the user's; 0 for none. A
@@ -54,11 +54,11 @@ pub struct PromptCut {
     pub untrusted: bool,
     /// Estimated tokens of the prompt before this cut.
     pub tokens_before: u64,
-    /// Estimated tokens of that prompt after it.
+    /// Estimated tokens of the prompt after this cut.
     pub tokens_after: u64,
 }
 
-/// The tokens that a prompt may have.
+/// The token limits of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// The most tokens after a cut.
@@ -85,7 +85,7 @@ impl Room {
         }
     }
 
-    /// Returns the room when a model refused a prompt of so many estimated tokens: half of them.
+    /// Returns the room after a model refused a prompt of this many estimated tokens: half of them.
     #[must_use]
     pub fn after_refusal(self, refused: u64) -> Self {
         let most = self.most.min(refused / 2);
@@ -216,13 +216,14 @@ fn place(message: &Message) -> MessageId {
         .map_or(message.id, |answers| answers.message)
 }
 
-/// Returns whether a message is never left out: the user's words, and the summary of a compaction.
+/// Returns whether a message is never omitted: the user's messages, and the summary of a
+/// compaction.
 fn stays(message: &Message) -> bool {
     message.role == Role::User || Mark::of(message).is_some()
 }
 
-/// Returns a result or a message of the user in short: its beginning and end, its size, and where
-/// the whole of it is.
+/// Returns a shortened result or message of the user: its beginning and end, its size, and the
+/// place of the whole.
 fn stub(message: &Message) -> Message {
     let text = text_of(&message.parts);
     let mut whole = Vec::new();
@@ -273,7 +274,7 @@ fn tokens(message: &Message) -> u64 {
 /// The state of a choice: the cut so far, and the resulting prompt.
 struct Choice<'m> {
     cut: PromptCut,
-    /// The messages that are shown so far.
+    /// The visible messages so far.
     shown: Vec<&'m Message>,
     total: u64,
     /// Tokens of the notice so far.
@@ -283,7 +284,7 @@ struct Choice<'m> {
 }
 
 /// Returns a cut that shows less than a former one, so that the conversation fits into its room. It
-/// makes the prompt shorter, or leaves it as it is.
+/// never makes the prompt longer.
 ///
 /// Large results become stubs first, oldest first. If that is not enough, whole exchanges are
 /// omitted, oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's messages. As a
@@ -349,15 +350,15 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
 /// The tokens of some messages.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
-    /// The tokens that they have as they are.
+    /// Their tokens without the cut.
     whole: u64,
-    /// The tokens that they have as they are shown.
+    /// Their tokens with the cut.
     shown: u64,
 }
 
 impl Choice<'_> {
-    /// Makes stubs of large messages, the oldest first, until the prompt has no more tokens than
-    /// that.
+    /// Replaces large messages by stubs, oldest first, until the prompt has at most this many
+    /// tokens.
     fn stub(&mut self, most: u64, may: impl Fn(&Self, &Message) -> bool) {
         for message in self.shown.clone() {
             if self.total <= most {
@@ -432,8 +433,8 @@ impl Choice<'_> {
         bare.saturating_add(room.summary.min(worth).min(gained).max(former))
     }
 
-    /// Returns the place of the first reply with a call that has no result yet. It stays: a later
-    /// result would be left out with it.
+    /// Returns the place of the first reply with a call without a result. It stays: a later result
+    /// would be omitted with it.
     fn first_open(&self) -> Option<MessageId> {
         let answered: BTreeSet<(MessageId, u32)> = self
             .shown

@@ -1,7 +1,7 @@
 //! The JSON Schema that a sender requires of the reply to a message.
 //!
-//! It is a part of the message, so that whatever queues or joins messages keeps it. No provider is
-//! sent that part, and no agent reads it: it goes with the requests to the model.
+//! It is a part of the message, so that it is kept when messages are queued or joined. The part is
+//! sent to no provider, and no agent reads it: the schema is sent with the requests to the model.
 
 use crate::thread::message::{Message, Part, Role};
 use serde_json::Value;

@@ -5,14 +5,14 @@ use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The highest temperature that any provider takes.
+/// The highest temperature that any provider accepts.
 pub const TEMPERATURE_MAX: f64 = 2.0;
 /// The most stop sequences of one request; a provider may accept fewer.
 pub const STOP_SEQUENCES_MAX: usize = 16;
 /// Bytes of one stop sequence.
 pub const STOP_BYTES_MAX: usize = 256;
 
-/// The effort that a model puts into thinking.
+/// The model's effort of thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningEffort {
@@ -34,7 +34,7 @@ words!(ReasoningEffort { Minimal = "minimal", Low = "low", Medium = "medium", Hi
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct GenerationSettings {
-    /// Temperature, from 0 to 2; Anthropic takes up to 1. A session's replaces its definition's.
+    /// Temperature, from 0 to 2; Anthropic accepts up to 1. A session's replaces its definition's.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2))]
     pub temperature: Option<f64>,
@@ -49,12 +49,12 @@ pub struct GenerationSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub stop: Option<Vec<String>>,
-    /// The effort that the model puts into thinking. A session's replaces its definition's.
+    /// The model's effort of thinking. A session's replaces its definition's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
 }
 
-/// The settings that a session is opened with, under the API's names.
+/// The settings at the opening of a session, under the API's names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionGeneration {
@@ -75,7 +75,7 @@ impl From<SessionGeneration> for GenerationSettings {
     }
 }
 
-/// A setting that no provider takes.
+/// A setting that no provider accepts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnfitSetting {
@@ -98,7 +98,7 @@ impl GenerationSettings {
         }
     }
 
-    /// Returns the lesser one of a limit of a reply and the limit here.
+    /// Returns the lesser of a limit of a reply and the limit here.
     #[must_use]
     pub fn limited(&self, limit: Option<u32>) -> Option<u32> {
         limit.into_iter().chain(self.max_tokens).min()
@@ -160,7 +160,7 @@ pub struct Sampling {
     /// Sequences at which the reply ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// The effort that the model puts into thinking.
+    /// The model's effort of thinking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
 }

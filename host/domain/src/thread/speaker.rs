@@ -37,7 +37,7 @@ pub enum Speaker {
     },
     /// Another agent, which hands over work or answers by a message.
     Agent {
-        /// The agent, by the path or the kind that it is known by.
+        /// The agent, by its path or its kind.
         agent: String,
         /// The `responseId` or the task id of the answered question; none for a question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,17 +72,17 @@ pub enum Speaker {
     Import,
     /// The author of a message that a sender forwarded.
     Forwarded {
-        /// The author, as the service says.
+        /// The author, in the service's terms.
         author: Option<String>,
     },
     /// The author of a message to which a sender replies.
     Quoted {
-        /// The author, as the service says.
+        /// The author, in the service's terms.
         author: Option<String>,
     },
 }
 
-/// The trust in words, as a block tells it.
+/// The trust in a speaker's text, in the tag of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// They do not rest on content from outside.
@@ -110,7 +110,7 @@ impl Speaker {
         format!("{}\n{}\n{CLOSES}", self.opening(trust), escaped(text))
     }
 
-    /// Returns its kind, as it is stored and shown.
+    /// Returns its kind, in its stored and displayed form.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl Speaker {
         }
     }
 
-    /// Returns whether a user says it.
+    /// Returns whether the speaker is a user.
     #[must_use]
     pub fn is_user(&self) -> bool {
         matches!(self, Self::User { .. })
@@ -141,7 +141,7 @@ impl Speaker {
         format!("{OPENS}{}{mark}", self.label())
     }
 
-    /// Returns its kind and its names, as the tag of a block has them.
+    /// Returns its kind and its names, as in the tag of a block.
     #[must_use]
     pub fn label(&self) -> String {
         let mut tag = String::new();
@@ -216,7 +216,7 @@ fn by_origin(role: Role, origin: &str, untrusted: bool) -> Option<Speaker> {
         }),
         (Role::User, "reminder") => Some(Speaker::Reminder),
         (Role::User, "host") if name == "memory" || untrusted => Some(Speaker::Memory),
-        // Of the host's own notices, those with a summary have the mark.
+        // Among the host's own notices, those with a summary have the mark.
         (Role::Notice, "host") if untrusted => Some(Speaker::Memory),
         (Role::User | Role::Notice, _) if untrusted => Some(Speaker::Import),
         (Role::User | Role::Tool | Role::Notice, _) => None,
@@ -255,15 +255,15 @@ pub fn do_several_speak(messages: &[Message]) -> bool {
     users.any(|user| Some(user) != first)
 }
 
-/// Returns whether a model is shown any block among these messages.
+/// Returns whether any of these messages is in a block for a model.
 #[must_use]
 pub fn has_blocks(messages: &[Message]) -> bool {
     let is_block = |part: &Part| matches!(part, Part::Text { text } if text.contains(OPENS));
     messages.iter().flat_map(|it| &it.parts).any(is_block)
 }
 
-/// Returns the text of a block without its tags, of several that of the last, and any other text as
-/// it is.
+/// Returns the text of a block without its tags. Of several blocks it is that of the last. Any
+/// other text stays unchanged.
 #[must_use]
 pub fn without_block(text: &str) -> &str {
     let between = format!("{CLOSES}\n");

@@ -1,5 +1,5 @@
-//! Spilling of texts that are too long for a conversation: the whole goes to a blob; head, tail and
-//! a handle stay.
+//! Spilling of texts that are too long for a conversation: the whole becomes a blob; head, tail and
+//! a handle are kept.
 //!
 //! Tools' outputs, clients' answers and agents' replies all pass through here. No result in a
 //! thread, an event or a prompt is thus larger than [`INLINE_TEXT_BYTES_MAX`]. Every longer one can
@@ -10,8 +10,8 @@ use crate::values::digest::Digest;
 use crate::values::limits::{INLINE_TEXT_BYTES_MAX, SPILL_EDGE_BYTES};
 use serde_json::Value;
 
-/// Replaces texts that are together too long by their edges and a blob. Returns the parts, and the
-/// blob to be stored with them.
+/// Replaces texts whose sum is too long by their edges and a blob. Returns the parts, and the blob
+/// to be stored with them.
 #[must_use]
 pub fn spill(parts: Vec<Part>) -> (Vec<Part>, Option<Vec<u8>>) {
     let text_bytes: usize = parts
@@ -45,7 +45,7 @@ pub fn spill_value(value: &Value) -> Option<(Vec<Part>, Vec<u8>)> {
         .then(|| (edges(&whole, "application/json"), whole.into_bytes()))
 }
 
-/// Head and tail of a long text, and where the whole is.
+/// Head and tail of a long text, and the place of the whole.
 fn edges(text: &str, media_type: &str) -> Vec<Part> {
     vec![
         Part::text(shortened(text, SPILL_EDGE_BYTES)),

@@ -1,4 +1,4 @@
-//! The text of a model's thinking, as far as its provider shows it.
+//! The text of a model's thinking, if its provider shows it.
 //!
 //! Providers have separate parts for it, which are returned to them verbatim and are opaque to
 //! everybody else. Only the parts that they call thinking are read here, and never a signature.

@@ -48,8 +48,8 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of a line without its line break. It is aix's limit: its reader stops without a word at
-/// the first line that is longer.
+/// Bytes of a line without its line break. It is aix's limit: its reader stops silently at the
+/// first longer line.
 pub const LINE_BYTES_MAX: usize = (10 << 20) - 1;
 /// Bytes of a file.
 pub const FILE_BYTES_MAX: usize = 512 << 20;
@@ -59,20 +59,20 @@ pub const LINES_MAX: usize = 2_000_000;
 pub const PASSED_OVER_MAX: usize = 100;
 /// Bytes of a name, a label, a path, an id of another program.
 pub const WORD_BYTES_MAX: usize = 1_024;
-/// The latest time that a file can name, in milliseconds since 1970: the last of the year 9998.
+/// The latest time in a file, in milliseconds since 1970: the end of the year 9998.
 pub const TIME_MS_MAX: u64 = 253_370_764_799_999;
-/// The state of a session that has none yet, a blob of JSON.
+/// The state of a session without a state, a blob of JSON.
 pub const EMPTY_STATE: &[u8] = b"null";
 
-/// The content of a session that is carried between hosts.
+/// The content of a session for transfer between hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transcript {
     /// The session.
     pub header: Header,
     /// Its turns, each one after its parent. Every parent is among them.
     pub turns: Vec<TranscriptTurn>,
-    /// The bytes of blobs that travel with it: states of the session, and what messages name. A
-    /// blob that is not here is carried by its digest alone.
+    /// The bytes of included blobs: states of the session, and blobs that messages name. Other
+    /// blobs are included by their digest alone.
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
@@ -86,7 +86,7 @@ pub struct Header {
     pub name: Option<String>,
     /// The path of its agent.
     pub agent_path: String,
-    /// The definition that its agent was made from.
+    /// The definition of its agent.
     pub definition: String,
     /// Time at which it was opened.
     pub created: Timestamp,
@@ -126,11 +126,11 @@ impl Transcript {
         Tree::of(self.turns.iter().map(|turn| &turn.node))
     }
 
-    /// The same session with one thread alone: the turn and all before it. Labels and blobs of
-    /// other threads stay behind, and the head is the turn.
+    /// The same session with a single thread: the turn and all before it. Labels and blobs of other
+    /// threads are left out, and the head is the turn.
     ///
     /// # Errors
-    /// The turn, or one that it follows, is not in it.
+    /// The turn, or one of its predecessors, is missing.
     pub fn thread(&self, turn: TurnId) -> Result<Self, BrokenThread> {
         let ids: std::collections::HashSet<TurnId> = self
             .tree()
@@ -170,17 +170,17 @@ impl Transcript {
         })
     }
 
-    /// Checks that everything in it fits together: see [`Unsound`].
+    /// Checks that its parts are consistent: see [`Unsound`].
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), Unsound> {
         check::check(self)
     }
 }
 
 impl TranscriptTurn {
-    /// The blobs that it names: the session's state after it, and what its messages hold.
+    /// The blobs that it names: the session's state after it, and the blobs of its messages.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> {
         let parts = self
             .messages
@@ -207,12 +207,12 @@ pub struct Reading {
     pub exact: bool,
     /// Lines of another program's file that have no place in a transcript.
     pub left_out: Vec<LeftOut>,
-    /// Faults of lines of another program's file that cannot be meant, in the order of their lines.
-    /// The lines were passed over.
+    /// Faults of the invalid lines of another program's file, in the order of the lines. The lines
+    /// were skipped.
     pub passed_over: Vec<TranscriptFault>,
 }
 
-/// A line that was understood and has no place in a transcript.
+/// A valid line without a place in a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// Its number, counted from 1.

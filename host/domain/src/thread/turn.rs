@@ -16,7 +16,7 @@ pub enum TurnEnd {
     Replied,
     /// It ended with the end of its structured session.
     Completed,
-    /// The agent, the host or a limit failed it.
+    /// The agent, the host or a limit caused the failure.
     Failed,
     /// It was cancelled.
     Aborted,
@@ -32,11 +32,11 @@ words!(TurnEnd {
 /// A turn: the commit of this system. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnNode {
-    /// The hash of everything below that is content.
+    /// The hash of all the content below.
     pub id: TurnId,
     /// The turn before it.
     pub parent: Option<TurnId>,
-    /// An ancestor further up, so that walking to any ancestor takes a logarithmic number of steps.
+    /// An earlier ancestor, so that any ancestor can be reached in a logarithmic number of steps.
     pub jump: Option<TurnId>,
     /// Number of turns in its thread, itself included.
     pub depth: u64,
@@ -58,7 +58,7 @@ pub struct TurnNode {
     pub models: Vec<String>,
 }
 
-/// A turn's place in its thread, which is all that the jump rule needs.
+/// A turn's place in its thread, as the jump rule needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnPlace {
     /// Its depth.
@@ -68,7 +68,7 @@ pub struct TurnPlace {
 }
 
 impl TurnNode {
-    /// The id that follows from parent, messages, session state and end.
+    /// The id derived from parent, messages, session state and end.
     #[must_use]
     pub fn compute_id(&self) -> TurnId {
         let parent = self.parent.map_or([0; 32], |TurnId(Digest(bytes))| bytes);

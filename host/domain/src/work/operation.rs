@@ -318,7 +318,8 @@ pub struct Settlement {
     /// The attempts at a model, with the cost of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
-    /// The calls of a program's own tools, in order, if a program took the model's place.
+    /// The names of the program's own tools that it called, in order, if a program took the model's
+    /// place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_calls: Vec<String>,
     /// Resources that the guest's call used.

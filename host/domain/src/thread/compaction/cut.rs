@@ -4,7 +4,7 @@ use super::{Mark, estimated_tokens};
 use crate::thread::message::{Message, MessageId};
 use crate::values::id::TurnId;
 
-/// A turn of a thread, as far as cutting goes by it.
+/// A turn of a thread, as the cut needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutTurn {
     /// The turn.
@@ -17,7 +17,7 @@ pub struct CutTurn {
     pub tokens: u64,
 }
 
-/// The place at which a thread is cut. It is between turns, so that no call is parted from its
+/// The place at which a thread is cut. It is between turns, so that no call is separated from its
 /// result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
@@ -29,8 +29,8 @@ pub struct Cut {
     pub kept_tokens: u64,
 }
 
-/// Returns the turns that a model sees of a thread, from their places and messages, the oldest
-/// first. Turns that are summaries themselves, or have no messages, are left out.
+/// Returns the turns that a model sees of a thread, from their places and messages, oldest first.
+/// Turns that are summaries, or have no messages, are left out.
 #[must_use]
 pub fn cut_turns(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message]) -> Vec<CutTurn> {
     let place = |id: MessageId| messages.partition_point(|message| message.id < id);
