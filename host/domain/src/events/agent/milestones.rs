@@ -21,8 +21,8 @@ impl Agent {
         (session.session_id == run.started.session).then(|| calls().collect())
     }
 
-    /// The waiting questions that remain, and the events of those that no longer wait; `timed_out`
-    /// are the expired ones.
+    /// The agent without questions that no longer wait, and the events of their withdrawal;
+    /// `timed_out` are the expired ones.
     pub(crate) fn without<'a>(
         &self,
         gone: impl Iterator<Item = &'a OperationId>,
