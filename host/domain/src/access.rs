@@ -1,4 +1,4 @@
-//! Access: who asks, what components are granted, and what leaves the host.
+//! Access: who makes a request, which grants components have, and which data leaves the host.
 //!
 //! ## Where things are
 //!

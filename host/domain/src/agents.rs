@@ -1,4 +1,4 @@
-//! Agents as they are set up and addressed; what happens to one is in `events/agent.rs`.
+//! The configuration and the addresses of agents. The events of an agent are in `events/agent.rs`.
 //!
 //! ## Where things are
 //!

@@ -1,4 +1,4 @@
-//! Events: everything that is stored, and the agents and runs that are folds of it.
+//! Events: all stored facts, and the agents and runs that are folds of them.
 //!
 //! ## Where things are
 //!

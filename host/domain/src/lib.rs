@@ -1,12 +1,12 @@
 //! The vocabulary of the host and every rule it follows, as pure functions.
 //!
-//! Each rule says what may happen, what follows from it and what the state is afterwards. All of
-//! them are here and nowhere else, so that each can be read and tested without a database, a clock,
-//! a network or a WebAssembly engine. Never in here: IO, async, clocks, randomness, wasmtime, SQL,
-//! HTTP.
+//! Each rule decides whether something may happen, what follows from it, and the state afterwards.
+//! All rules are in this crate, so that each can be read and tested without a database, a clock, a
+//! network or a WebAssembly engine. This crate has no IO, async, clocks, randomness, wasmtime, SQL
+//! or HTTP.
 //!
-//! There is one file for each noun, in six folders. A folder imports from itself and from those
-//! before it, and never from one after it:
+//! There is one file for each noun, in six folders. A folder imports only from itself and from the
+//! folders before it:
 //!
 //! | folder | subject |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Threads: messages, the tree of turns that holds them, and what a model is shown of it.
+//! Threads: messages, the tree of their turns, and the part that a model sees.
 //!
 //! ## Where things are
 //!

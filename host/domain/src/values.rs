@@ -1,4 +1,4 @@
-//! Values without a rule of the host's own: ids, digests, times, JSON, limits.
+//! Values without rules of the host: ids, digests, times, JSON, limits.
 //!
 //! ## Where things are
 //!

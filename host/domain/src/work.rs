@@ -1,4 +1,4 @@
-//! Work: what an agent decides in a step, the operations that follow, and what they may cost.
+//! Work: an agent's decisions in a step, the operations that follow from them, and their cost.
 //!
 //! ## Where things are
 //!

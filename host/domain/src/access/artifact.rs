@@ -1,10 +1,10 @@
-//! Artifacts: what tools keep that people look at, such as the entries of a list.
+//! Artifacts: data that tools store and people see, such as the entries of a list.
 //!
 //! A tool component declares its listing by a mark in its `describe`: the schema of a tool's
 //! results has [`MARK`] at its root. JSON Schema ignores keywords that it does not know, so any
-//! host can go on reading such a component. The host itself calls a listing when a prompt is made.
-//! So it has to be a tool that cannot do anything: it reads, needs no argument, and asks for
-//! nothing but reading in the buckets of its own component.
+//! host can still read such a component. The host itself calls a listing when a prompt is made. So
+//! the tool has to be harmless: it reads, needs no argument, and asks only for reading the buckets
+//! of its own component.
 
 use super::grant::Access;
 use super::grant::capability::bucket;
@@ -13,11 +13,11 @@ use crate::values::shown::visible;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The keyword, at the root of the schema of a tool's results, that makes it a listing.
+/// The keyword that makes a tool a listing, at the root of the schema of its results.
 pub const MARK: &str = "x-artifact-items";
-/// Characters of an item's type or id. An item with more is left out.
+/// Characters of an item's type or id. An item with a longer one is left out.
 pub const ID_CHARS_MAX: usize = 128;
-/// Characters of an item's name; what is longer is cut.
+/// Characters of an item's name; a longer one is cut.
 pub const NAME_CHARS_MAX: usize = 120;
 
 /// A thing that a tool keeps.
@@ -32,7 +32,7 @@ pub struct ArtifactItem {
     pub id: String,
 }
 
-/// Returns whether a tool is a listing of items that the host may call by itself.
+/// Returns whether a tool is a listing of items that the host may call.
 #[must_use]
 pub fn lists_items(tool: &ToolDefinition) -> bool {
     let mark = tool.results.as_ref().and_then(|results| results.get(MARK));
@@ -47,11 +47,11 @@ pub fn lists_items(tool: &ToolDefinition) -> bool {
             .all(|capability| matches!(bucket(capability), Some((_, Access::ReadOnly))))
 }
 
-/// Reads the items of a listing's result, `{"items":[{"type","id","name"}]}`, in the order of
-/// their types, names and ids. What is hidden in a text is written as its number.
+/// Reads the items of a listing's result, `{"items":[{"type","id","name"}]}`, in the order of their
+/// types, names and ids. Hidden characters of a text are written as numbers.
 ///
 /// # Errors
-/// The result has another shape; the text says which part.
+/// The result has another shape; the text names the part.
 pub fn read_items(result: &Value) -> Result<Vec<ArtifactItem>, String> {
     let items = result
         .get("items")

@@ -1,5 +1,4 @@
-//! Using a bucket: which keys and values it takes, how much of them, what a counter is, and what a
-//! call that has not ended yet has written.
+//! Using a bucket: valid keys and values, quotas, counters, and the uncommitted writes of a call.
 
 mod overlay;
 
@@ -9,7 +8,7 @@ use crate::access::grant::{BucketGrant, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITTEN_
 use crate::access::tool::bytes_as_hex;
 use serde::{Deserialize, Serialize};
 
-/// Keys that one call may write, of all buckets together.
+/// Keys that one call may write, in all buckets together.
 pub const KEYS_WRITTEN_MAX: usize = 10_000;
 /// Keys of one page of a list.
 pub const PAGE_KEYS_MAX: usize = 1_000;
@@ -18,7 +17,7 @@ pub const BATCH_KEYS_MAX: usize = 1_000;
 /// Bytes of all keys and values that one batch reads: 2 MiB.
 pub const BATCH_BYTES_MAX: usize = 2 << 20;
 
-/// Number of keys and bytes that a bucket holds in one scope.
+/// Number of keys and bytes of a bucket in one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BucketSize {
     /// Keys.
@@ -27,7 +26,7 @@ pub struct BucketSize {
     pub bytes: u64,
 }
 
-/// A key and the value that it has once a call's writes are committed.
+/// A key and its value after the commit of a call's writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenEntry {
     /// The key.
@@ -36,20 +35,20 @@ pub struct WrittenEntry {
     pub value: WrittenValue,
 }
 
-/// A value as an event holds it: as text where it can be read as such.
+/// A value in an event: as text if it is readable text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WrittenValue {
     /// Text.
     Text(String),
-    /// Bytes that are no text, or text with control characters other than ends of lines and tabs.
+    /// Bytes that are no text, or text with control characters other than line ends and tabs.
     Hex(#[serde(with = "bytes_as_hex")] Vec<u8>),
-    /// None: the key is gone.
+    /// No value: the key was deleted.
     Deleted,
 }
 
 impl WrittenValue {
-    /// The form in which an event holds a value.
+    /// The form of a value in an event.
     #[must_use]
     pub fn of(value: Option<Vec<u8>>) -> Self {
         let Some(bytes) = value else {
@@ -67,7 +66,7 @@ impl WrittenValue {
         }
     }
 
-    /// The value; none when the key is gone.
+    /// The value; none if the key was deleted.
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
@@ -78,7 +77,7 @@ impl WrittenValue {
     }
 }
 
-/// The reason why a bucket refuses an input or a counter does not count. The guest reads it.
+/// The reason why a bucket refuses an input or an addition to a counter. The guest reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// A key without a letter.
@@ -102,13 +101,13 @@ pub enum Unfit {
     /// A batch over [`BATCH_BYTES_MAX`].
     #[error("limit: a batch reads at most {BATCH_BYTES_MAX} bytes, keys included")]
     BatchBytes,
-    /// More bytes than the grant lets the bucket hold.
+    /// More bytes than the grant allows for the bucket.
     #[error("quota: the bucket holds at most {max} bytes, keys included (bytesMax)")]
     QuotaBytes {
         /// The limit in bytes.
         max: u64,
     },
-    /// More keys than the grant lets the bucket hold.
+    /// More keys than the grant allows for the bucket.
     #[error("quota: the bucket holds at most {max} keys (keysMax)")]
     QuotaKeys {
         /// The limit in keys.
@@ -117,16 +116,16 @@ pub enum Unfit {
     /// Something that is no counter.
     #[error("the value is not a number: digits only, at most {}", u64::MAX)]
     NoNumber,
-    /// A counter that would be over 2^64 - 1.
+    /// A counter would exceed 2^64 - 1.
     #[error("the sum is over {}", u64::MAX)]
     Overflow,
-    /// A page of keys that was not offered, or too many lists ago.
+    /// A page token that was never issued, or is too old.
     #[error("there is no page of this cursor: a cursor is good for the call that got it")]
     NoPage,
 }
 
 impl Unfit {
-    /// The limit that was met, as the ledger names it; none when no limit is in the way.
+    /// The exceeded limit, by its name in the ledger; none if no limit is exceeded.
     #[must_use]
     pub fn limit(self) -> Option<&'static str> {
         match self {
@@ -143,7 +142,7 @@ impl Unfit {
     }
 }
 
-/// Checks that a text can be a key: 1 to [`KEY_BYTES_MAX`] bytes.
+/// Checks that a text is a valid key: 1 to [`KEY_BYTES_MAX`] bytes.
 ///
 /// # Errors
 /// It is empty or too long.
@@ -155,7 +154,7 @@ pub fn check_key(key: &str) -> Result<(), Unfit> {
     }
 }
 
-/// Checks that a batch is short enough and that each of its keys can be one.
+/// Checks that a batch is short enough and that each of its keys is valid.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -169,11 +168,11 @@ pub fn check_batch<'a>(keys: impl ExactSizeIterator<Item = &'a str>) -> Result<(
     Ok(())
 }
 
-/// A counter after something was added to it. A counter is a decimal number from 0 to 2^64 - 1 as
-/// text, digits only; without a value it is 0.
+/// A counter after an addition. A counter is a decimal number from 0 to 2^64 - 1 as text, digits
+/// only; without a value it is 0.
 ///
 /// # Errors
-/// The value is not such a number, or the sum is over it.
+/// The value is not such a number, or the sum exceeds the limit.
 pub fn counted(value: Option<&[u8]>, delta: u64) -> Result<u64, Unfit> {
     let Some(value) = value else { return Ok(delta) };
     if !value.iter().all(u8::is_ascii_digit) {
@@ -187,11 +186,11 @@ pub fn counted(value: Option<&[u8]>, delta: u64) -> Result<u64, Unfit> {
 }
 
 impl BucketGrant {
-    /// Checks that a bucket may grow from one size to another. It may always shrink, also when the
+    /// Checks that a bucket may grow from one size to another. It may always shrink, even if the
     /// quota was lowered meanwhile.
     ///
     /// # Errors
-    /// The quota that is in the way.
+    /// The exceeded quota.
     pub fn may_grow(&self, from: BucketSize, to: BucketSize) -> Result<(), Unfit> {
         if to.keys > from.keys && to.keys > u64::from(self.keys_max) {
             return Err(Unfit::QuotaKeys { max: self.keys_max });

@@ -1,6 +1,6 @@
-//! Confirmation: the tools that a definition or a grant lets nobody call before a user has agreed.
+//! Confirmation: the tools that a definition or a grant permits only after a user has agreed.
 //!
-//! The question and its answer are approvals, which are part of the work.
+//! The question and its answer are approvals, which are part of the folder `work`.
 
 use crate::access::grant::PatternList;
 use crate::access::tool::ToolDefinition;
@@ -10,7 +10,7 @@ use serde_json::json;
 /// The keyword of a configuration for all tools that declare themselves destructive.
 const DESTRUCTIVE: &str = "destructive";
 
-/// Tools that are asked about: `"destructive"`, or a list of patterns.
+/// Tools that need approval: `"destructive"`, or a list of patterns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Confirm {
     /// True for tools that declare themselves destructive.

@@ -1,9 +1,10 @@
-//! Egress: where a component may send an HTTP request, and which addresses are never dialled.
+//! Egress: the permitted destinations of a component's HTTP requests, and the addresses that are
+//! never dialled.
 //!
-//! One pass, in this order: [`Target::parse`] turns a URL into the value that is checked and
-//! dialled, [`permit`] finds the grant that allows it, the name is resolved once outside of here,
-//! [`Permit::admits`] judges each address of the answer, and the header rules say what the request
-//! may carry. Whatever comes after uses the [`Target`] and never the text that it was made from.
+//! The steps are, in this order: [`Target::parse`] turns a URL into the value that is checked and
+//! dialled, and [`permit`] finds the grant that allows it. The name is resolved once, outside this
+//! module, and [`Permit::admits`] judges each resolved address. The header rules decide which
+//! headers the request may have. All later steps use the [`Target`] and never the original text.
 
 mod address;
 mod grant;

@@ -1,10 +1,9 @@
-//! Globs: patterns for the paths below a granted folder, and those paths in their one spelling.
+//! Globs: patterns for paths below a granted folder, and the normal form of those paths.
 //!
-//! A pattern is names with `/` between them, from the granted folder on. `*` and `?` stand for
-//! letters within a name, `**` for any number of folders, none too. Nothing else has a meaning, and
-//! what means something elsewhere, `[a-z]`, `{a,b}`, `!a`, is refused rather than taken by the
-//! letter: a deny that matches nothing protects nothing. Letters are compared exactly, case
-//! included.
+//! A pattern is names with `/` between them, relative to the granted folder. `*` and `?` stand for
+//! letters within a name, `**` for any number of folders, including none. Other wildcards do not
+//! exist. Those of other tools, `[a-z]`, `{a,b}`, `!a`, are refused rather than read literally: a
+//! deny that matches nothing protects nothing. Letters are compared exactly, case included.
 
 #[cfg(test)]
 mod tests;
@@ -45,12 +44,12 @@ pub enum GlobError {
     /// It has a backslash in it.
     #[error("`{0}` has a backslash in it; write `/` between names")]
     Backslash(String),
-    /// `**` is only a part of a name.
+    /// `**` is combined with other letters in a name.
     #[error(
         "`{0}` has `**` beside other letters; write `*` within a name, and `**` alone between `/`"
     )]
     Stars(String),
-    /// It has a sign that means something in other languages of patterns.
+    /// It has a character that is special in other pattern languages.
     #[error(
         "`{text}` has `{sign}` in it, which means nothing here; write one pattern for each \
              case, or `?` for the sign itself"
@@ -61,7 +60,7 @@ pub enum GlobError {
         /// The sign.
         sign: char,
     },
-    /// It has a control character in it.
+    /// It contains a control character.
     #[error("the pattern {0:?} has a control character in it; write `?` for it")]
     Control(String),
 }
@@ -77,8 +76,8 @@ impl Glob {
         !names.is_empty() && self.pattern.matches(names)
     }
 
-    /// Returns whether it covers another pattern. It does if each path that the other matches is
-    /// one that it matches, or is inside one. The answer is no where that is not plain to see.
+    /// Returns whether it covers another pattern: each path that the other matches is one that it
+    /// matches, or is inside one. In unclear cases the answer is no.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.pattern.covers(&other.pattern)
@@ -111,7 +110,7 @@ impl FromStr for Glob {
             match name {
                 "" | "." => {}
                 ".." => return Err(GlobError::Parent(text())),
-                // Twice in a row says no more than once.
+                // A repeated `**` has the same meaning as one.
                 "**" if names.last() == Some(&"**") => {}
                 name if name != "**" && name.contains("**") => {
                     return Err(GlobError::Stars(text()));
@@ -134,7 +133,7 @@ impl FromStr for Glob {
                 text: normal,
                 pattern,
             }),
-            // The signs that one could be about are refused above.
+            // The characters that could cause this are refused above.
             Err(_) => Err(GlobError::Sign {
                 text: text(),
                 sign: '[',
@@ -169,7 +168,7 @@ impl schemars::JsonSchema for Glob {
     }
 }
 
-/// A path below a granted folder in its one spelling: names, without `.`, `..` and empty ones.
+/// A path below a granted folder in its normal form: names, without `.`, `..` and empty ones.
 /// Without a name it is the folder itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inside(Vec<Name>);
@@ -187,7 +186,7 @@ impl AsRef<[char]> for Name {
 }
 
 impl Inside {
-    /// One name further in. The name is one: the caller has split the path.
+    /// Appends a name. The caller has split the path, so it is a single name.
     pub fn push(&mut self, name: &str) {
         self.0.push(Name {
             text: name.to_owned(),
@@ -195,7 +194,7 @@ impl Inside {
         });
     }
 
-    /// One name back; false when there is none.
+    /// Removes the last name; false if there is none.
     pub fn pop(&mut self) -> bool {
         self.0.pop().is_some()
     }

@@ -1,4 +1,4 @@
-//! Grants: what an operator lets a component do, and what of it one call is bound to.
+//! Grants: an operator's permissions for a component, and the part of them that one call gets.
 
 mod bucket;
 pub mod capability;
@@ -27,13 +27,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A list of names, where `*` stands for any run of characters and everything else for itself.
+/// A list of names, where `*` stands for any run of characters and all other characters for
+/// themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct PatternList(pub Vec<String>);
 
 impl PatternList {
-    /// Returns whether any pattern matches the whole name. An empty list matches nothing.
+    /// Returns whether any pattern matches the whole name.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.matching(name).is_some()
@@ -54,7 +55,7 @@ impl PatternList {
         self.0.is_empty()
     }
 
-    /// These patterns, and others, each once.
+    /// These patterns and others, without duplicates.
     #[must_use]
     pub fn and(&self, others: Option<&Self>) -> Self {
         let mut all = self.clone();
@@ -66,18 +67,19 @@ impl PatternList {
         all
     }
 
-    /// Returns whether a pattern matches a name, among those that are meant for such names: they
-    /// begin as the names do, with one of [`NAMED_ONLY`].
+    /// Returns whether a pattern specific to such names matches a name. It is specific if it begins
+    /// as the names do, with one of [`NAMED_ONLY`].
     #[must_use]
     pub fn means(&self, beginning: &str, name: &str) -> bool {
         let mut patterns = self.0.iter();
         patterns.any(|pattern| pattern.starts_with(beginning) && name_matches(pattern, name))
     }
 
-    /// Returns whether the list matches all that a pattern matches, and offers all that it offers.
+    /// Returns whether the list matches everything that a pattern matches, and offers everything
+    /// that it offers.
     ///
-    /// A `*` of the pattern is a letter here, which only a `*` of the list stands for. What is
-    /// offered only where a pattern names it needs a pattern here that names it too.
+    /// A `*` of the pattern is treated as a letter, which only a `*` of the list matches. Names
+    /// that only a specific pattern offers need a specific pattern here too.
     #[must_use]
     pub fn covers(&self, pattern: &str) -> bool {
         match named_only(pattern) {
@@ -93,17 +95,17 @@ impl PatternList {
     }
 }
 
-/// The beginnings of the names that no general pattern offers: tools of the host's own, and the
+/// Prefixes of the names that no general pattern offers: tools of the host's own, and the
 /// capability that some of them need. A missing list does not offer them either.
 pub const NAMED_ONLY: [&str; 3] = [MEMORY_TOOLS, PANEL_TOOLS, TRIGGERS];
-/// The beginning of the names of the tools with which agents search and keep notes.
+/// The prefix of the tools with which agents search and store notes.
 pub const MEMORY_TOOLS: &str = "memory_";
-/// The beginning of the names of the tools that look at a user's panels.
+/// The prefix of the tools that read a user's panels.
 pub const PANEL_TOOLS: &str = "panels_";
-/// The beginning of the names of capabilities on triggers.
+/// The prefix of the capabilities on triggers.
 pub const TRIGGERS: &str = "triggers.";
 
-/// Returns the beginning of the names that a pattern is meant for, if only such a pattern offers
+/// Returns the prefix of the names that a pattern is specific to, if only specific patterns offer
 /// them.
 #[must_use]
 pub fn named_only(pattern: &str) -> Option<&'static str> {
@@ -136,17 +138,17 @@ pub struct GuestLimits {
     /// Milliseconds of wall time, host calls included.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub wall_ms_max: u64,
-    /// Calls that run at the same time; more wait.
+    /// Calls that run in parallel; further ones wait.
     #[schemars(range(min = 1, max = 1_000))]
     pub concurrency_max: u32,
-    /// Calls that begin within one minute; more are refused.
+    /// Calls that begin within one minute; further ones are refused.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub calls_per_minute_max: u32,
     /// Bytes that all HTTP requests of one call may send and receive together.
     #[schemars(range(min = 0, max = 17_179_869_184_u64))]
     pub egress_bytes_max: u64,
-    /// Bytes of log that are kept of one call, stdout and stderr included; what is over is dropped
-    /// and counted.
+    /// Bytes of log that are kept of one call, stdout and stderr included. Further bytes are
+    /// dropped and counted.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub log_bytes_max: u64,
 }
@@ -165,7 +167,7 @@ impl Default for GuestLimits {
     }
 }
 
-/// An operator's grant to a component. Anything that is missing is not granted.
+/// An operator's grant to a component. Missing permissions are not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Grant {
@@ -179,24 +181,24 @@ pub struct Grant {
     pub key_value: Vec<BucketGrant>,
     /// Secrets that the host puts into its requests.
     pub secrets: Vec<SecretGrant>,
-    /// Models that an agent component may ask, by alias.
+    /// Models that an agent component may call, by alias.
     pub models: PatternList,
     /// Agents that an agent component may dispatch to.
     pub agents: PatternList,
-    /// Tools of it that are called only when a user has agreed to that very call.
+    /// Its tools that are called only after a user has agreed to that very call.
     #[serde(skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
     /// Limits of its use of the machine.
     pub limits: GuestLimits,
 }
 
-/// The part of a component's grant to which one call is bound. Computed by
-/// `Caller::bound` (`agents/authority.rs`) and by nothing else.
+/// The part of a component's grant for one call. Only `Caller::bound` (`agents/authority.rs`)
+/// computes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bound {
     /// The folders, each with no more access than the caller's capabilities allow.
     pub directories: Vec<DirectoryGrant>,
-    /// The requests that it may send: all that are granted, or none.
+    /// The requests that it may send: all granted ones, or none.
     pub network: Vec<EgressGrant>,
     /// Environment variables that it sees.
     pub environment: BTreeMap<String, String>,
@@ -206,8 +208,8 @@ pub struct Bound {
     pub secrets: Vec<SecretGrant>,
     /// Limits of its use of the machine.
     pub limits: GuestLimits,
-    /// Every capability that the tool asks for or that its component is granted, with the rule that
-    /// decided, by name.
+    /// Every capability that the tool asks for or that its component is granted, by name, with the
+    /// rule that decided.
     pub rulings: Vec<Ruling>,
 }
 

@@ -1,9 +1,8 @@
-//! API keys: what one is made of, what is kept of it, who may issue which, and until when one
-//! counts.
+//! API keys: their parts, the stored part, who may issue which, and their expiry.
 //!
-//! A key is `ahk_<key id>_<secret>`. The id names it in lists and in the log; the secret is 32
+//! A key is `ahk_<key id>_<secret>`. The id identifies it in lists and in the log; the secret is 32
 //! random bytes. Only the SHA-256 of those bytes is stored. A fast hash is right for them. Slow
-//! ones make guesses of *passwords* expensive, of which people choose some billions. 256 random
+//! hashes make guesses of *passwords* expensive, of which people choose some billions. 256 random
 //! bits cannot be guessed, however fast the hash, and a slow one would cost time at every request.
 
 use crate::access::user::{Scope, UserId};
@@ -26,24 +25,24 @@ pub const KEY_ID_CHARS: usize = 12;
 pub const KEY_SECRET_BYTES: usize = 32;
 /// Characters of a key's name.
 pub const KEY_NAME_CHARS_MAX: usize = 100;
-/// Characters of the reason for which a key is revoked.
+/// Characters of the reason for revoking a key.
 pub const KEY_REASON_CHARS_MAX: usize = 200;
 /// Lifetime of a key in seconds: least, default, most. 60 seconds, 90 days, 366 days.
 pub const KEY_LIFETIME_S: (u64, u64, u64) = (60, 90 * DAY_S, 366 * DAY_S);
-/// Keys of one user that count at the same time.
+/// Valid keys of one user.
 pub const KEYS_OF_A_USER_MAX: u64 = 100;
 
 const DAY_S: u64 = 24 * 3_600;
 /// The characters of ids: no capitals, and no digits that look like letters.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The id of a key: 12 of `a-z` and `2-7`. Says nothing of the secret.
+/// The id of a key: 12 of `a-z` and `2-7`. It reveals nothing of the secret.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(pattern = "^[a-z2-7]{12}$")]
 pub struct KeyId(String);
 
 impl KeyId {
-    /// The id that random bytes make.
+    /// The id from random bytes.
     #[must_use]
     pub fn of(random: [u8; KEY_ID_CHARS]) -> Self {
         let letter = |byte: &u8| {
@@ -61,7 +60,7 @@ impl FromStr for KeyId {
     fn from_str(text: &str) -> Result<Self, NotAnId> {
         let well_formed =
             text.len() == KEY_ID_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte));
-        // Somebody may have given the whole key, which is nothing to repeat.
+        // The text may be a whole key, which must not be repeated.
         let shown = || text.chars().take(KEY_ID_CHARS).collect();
         if well_formed {
             Ok(Self(text.to_owned()))
@@ -85,7 +84,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// The key that an id and random bytes make.
+    /// The key from an id and random bytes.
     #[must_use]
     pub fn new(id: KeyId, secret: [u8; KEY_SECRET_BYTES]) -> Self {
         Self { id, secret }
@@ -108,7 +107,8 @@ impl ApiKey {
         })
     }
 
-    /// Returns the key as its user has it. It is shown once, to the user to whom it is issued.
+    /// Returns the key in the form for its user. It is shown once, to the user for whom it is
+    /// issued.
     #[must_use]
     pub fn expose(&self) -> String {
         format!("{KEY_PREFIX}{}_{}", self.id, hex::encode(self.secret))
@@ -120,7 +120,7 @@ impl ApiKey {
         &self.id
     }
 
-    /// Returns the hash of the secret, which is what is stored.
+    /// Returns the hash of the secret, which is stored.
     #[must_use]
     pub fn hash(&self) -> Digest {
         Digest::of(&self.secret)
@@ -140,21 +140,21 @@ pub struct Issuer {
     pub user: UserId,
     /// The scopes of the credential.
     pub scopes: BTreeSet<Scope>,
-    /// The key that the credential is, and when it ends; none when it is something else.
+    /// The key that is the issuer's credential, with its end; none for other credentials.
     pub key: Option<(KeyId, Timestamp)>,
 }
 
 /// A key that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// The user whose key it is to be.
+    /// The user of the new key.
     pub user: UserId,
     /// Its name; may be empty.
     pub name: String,
-    /// The scopes that it is to have.
+    /// The scopes of the new key.
     pub scopes: BTreeSet<Scope>,
-    /// Lifetime in seconds. Without it, the default of [`KEY_LIFETIME_S`] counts, and no longer
-    /// than the key that asks lasts.
+    /// Lifetime in seconds. Without it, the default of [`KEY_LIFETIME_S`] applies, but no longer
+    /// than the issuing key lasts.
     pub lifetime_s: Option<u64>,
 }
 
@@ -172,11 +172,11 @@ impl NewKey {
 }
 
 /// Checks that a key may be issued. It never has more scopes than its issuer's own credential. A
-/// key that is issued with a key never lasts longer than that one. Only an administrator issues
-/// keys for another user.
+/// key issued with another key never lasts longer than that key. Only an administrator issues keys
+/// for another user.
 ///
 /// # Errors
-/// The reason why it may not, with the field at fault.
+/// The reason why not, with the field at fault.
 pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), Refusal> {
     let invalid = |message: String, field| Err(Refusal::new(ErrorCode::Invalid, message).at(field));
     let missing =
@@ -239,7 +239,7 @@ pub fn may_issue(issuer: &Issuer, asked: &NewKey, now: Timestamp) -> Result<(), 
     }
 }
 
-/// The way in which a key ended.
+/// The reason why a key is no longer valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// It was revoked.

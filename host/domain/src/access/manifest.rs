@@ -1,7 +1,7 @@
-//! The manifest of a component: its author's account of it, and the grants that it would like.
+//! The manifest of a component: its author's description, and the requested grants.
 //!
-//! It is a custom section of the component, JSON, and is read without running anything. It grants
-//! nothing and is believed in nothing: an operator reads it, and the host proposes lines of a
+//! It is a custom section of the component, in JSON, and is read without running any code. It
+//! grants nothing and is not trusted: an operator reads it, and the host proposes lines of a
 //! configuration.
 
 use super::egress::{HostPattern, Method};
@@ -20,24 +20,24 @@ pub const SECTION: &str = "agent-host:manifest";
 pub const LAYOUT: u64 = 1;
 /// Bytes of a manifest: 16 KiB.
 pub const MANIFEST_BYTES_MAX: usize = 16 << 10;
-/// Authors of a component, and wants of one kind.
+/// The most authors of a component, and the most requests of one kind.
 pub const ENTRIES_MAX: usize = 64;
 /// Bytes of a version, a licence and a name.
 pub const NAME_BYTES_MAX: usize = 128;
 /// Bytes of an author, an address of a page and a reason: 1 KiB.
 pub const TEXT_BYTES_MAX: usize = 1 << 10;
 
-/// Characters that are shown of a fault: it may repeat what stands in the manifest.
+/// Characters shown of a fault, which may repeat text of the manifest.
 const FAULT_CHARS_MAX: usize = 300;
 
-/// The manifest of a component. All of it is optional but the layout.
+/// The manifest of a component. Only the layout is required.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The number of its layout: [`LAYOUT`].
     #[serde(rename = "manifest")]
     pub layout: u64,
-    /// The version of the component, as its author counts.
+    /// The version of the component, in its author's numbering.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub version: String,
     /// The authors.
@@ -54,14 +54,14 @@ pub struct Manifest {
     pub wants: Wants,
 }
 
-/// The grants that a component would like, each with the reason.
+/// The grants that a component requests, each with the reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wants {
     /// Hosts that it sends requests to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<WantedHost>,
-    /// Folders, by the paths at which it looks for them.
+    /// Folders, by the paths at which it expects them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<WantedFolder>,
     /// Buckets.
@@ -72,35 +72,35 @@ pub struct Wants {
     pub secrets: Vec<WantedSecret>,
 }
 
-/// A host that a component would like to send requests to.
+/// A host to which a component requests access.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedHost {
     /// The host, such as `api.example.com` or `*.example.com`.
     pub host: String,
-    /// Methods of its requests; GET and HEAD when there are none.
+    /// Methods of its requests; GET and HEAD if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<Method>,
     /// The reason.
     pub reason: String,
 }
 
-/// A folder that a component would like to find.
+/// A folder that a component requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedFolder {
-    /// The path at which it looks for it, such as `/workspace`.
+    /// The path at which it expects the folder, such as `/workspace`.
     pub at: String,
     /// Access to it.
     pub access: Access,
-    /// The calls that share it. Missing: those for one user.
+    /// The calls that share it. The default is all calls for one user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<BucketScope>,
     /// The reason.
     pub reason: String,
 }
 
-/// A bucket that a component would like to have.
+/// A bucket that a component requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedBucket {
@@ -108,22 +108,22 @@ pub struct WantedBucket {
     pub bucket: String,
     /// Access to it.
     pub access: Access,
-    /// The calls that share its content. Missing: those for one user.
+    /// The calls that share its content. The default is all calls for one user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<BucketScope>,
     /// The reason.
     pub reason: String,
 }
 
-/// A secret that a component would like the host to put into its requests.
+/// A secret that a component asks the host to put into its requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WantedSecret {
-    /// The name under which it asks for it.
+    /// The component's name for it.
     pub secret: String,
-    /// The host that the secret is for, exactly.
+    /// The exact host of the secret.
     pub host: String,
-    /// The header of a request that it goes into.
+    /// The request header for the secret.
     pub header: String,
     /// Text before it in the header, such as `Bearer `.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -132,22 +132,22 @@ pub struct WantedSecret {
     pub reason: String,
 }
 
-/// The reason why a manifest is not read. It stops nothing but what rests on the manifest.
+/// The reason why a manifest is not read. Only features that need the manifest are affected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadManifest {
     /// It is too large.
     #[error("it has {0} bytes; {MANIFEST_BYTES_MAX} at most")]
     TooLarge(usize),
-    /// The component has more than one.
+    /// The component has more than one manifest.
     #[error("the component has more than one; leave one")]
     Several,
-    /// It is not what a manifest is.
+    /// It is no valid manifest.
     #[error("it is not a manifest of layout {LAYOUT}: {0}")]
     Malformed(String),
-    /// Its layout is another one.
+    /// Its layout is unknown.
     #[error("it has the layout {0}, and this host reads layout {LAYOUT}")]
     Layout(String),
-    /// A text in it is too long, or has something hidden in it.
+    /// A text in it is too long, or has hidden characters.
     #[error(transparent)]
     Wording(#[from] BadWording),
     /// A text is too long for its place.
@@ -168,14 +168,14 @@ pub enum BadManifest {
         /// Its entries.
         count: usize,
     },
-    /// A value that nobody can grant.
+    /// A value that cannot be granted.
     #[error("`{place}` is {value:?}, which is not {expected}")]
     Unfit {
         /// Its place.
         place: String,
         /// The value.
         value: String,
-        /// A value that could stand there.
+        /// A valid value.
         expected: &'static str,
     },
 }
@@ -184,7 +184,7 @@ impl Manifest {
     /// Reads a manifest from the bytes of its section.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first fault.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadManifest> {
         if bytes.len() > MANIFEST_BYTES_MAX {
             return Err(BadManifest::TooLarge(bytes.len()));
@@ -288,7 +288,7 @@ impl WantedSecret {
     }
 }
 
-/// Checks each entry of a list, under a name that has its index.
+/// Checks each entry of a list, under a name with its index.
 fn each<T>(
     place: &'static str,
     list: &[T],
@@ -303,7 +303,7 @@ fn each<T>(
         .try_for_each(|(index, entry)| check(&format!("{place}[{index}]"), entry))
 }
 
-/// Checks a text of one line, by the rule for names of components too.
+/// Checks a text of one line, by the rule for component names.
 fn line(place: &str, text: &str, max: usize) -> Result<(), BadManifest> {
     wording::check_name(place, text)?;
     if text.len() > max {

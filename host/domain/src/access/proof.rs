@@ -1,18 +1,18 @@
-//! The proof of a host: the answer that only a host on a data folder can give to a client.
+//! The proof of a host: a response that only the host of a data folder can give to a client.
 //!
-//! A client that may read the data folder asks before it sends a credential. The answer is made
-//! with a key that lies in the folder. It holds for one address, so that whoever listens elsewhere
-//! cannot pass on the answer of the host.
+//! A client with read access to the data folder requests a proof before it sends a credential. The
+//! proof is made with a key in that folder. It is valid for one address, so that a listener at
+//! another address cannot relay it.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// Returns the answer of the host that has a key and listens at an address to a client's challenge,
-/// in hexadecimal digits.
+/// Returns the response to a client's challenge, in hexadecimal digits, of the host with this key
+/// at this address.
 #[must_use]
 pub fn proof(key: &str, address: &str, challenge: &str) -> String {
     let Ok(mac) = Hmac::<Sha256>::new_from_slice(key.as_bytes()) else {
-        // HMAC takes keys of every length.
+        // HMAC accepts keys of every length.
         return String::new();
     };
     let mac = mac

@@ -1,16 +1,15 @@
-//! Redaction: secrets are taken out of whatever comes back from where they went, whole or in
-//! chunks.
+//! Redaction: removing secrets from all responses of their destinations, whole or in chunks.
 //!
-//! A secret is looked for as it is, in hexadecimal digits, and in base64, of either alphabet and
-//! wherever it begins in what was encoded. Each of these is found in plain and behind up to three
+//! The search covers a secret in plain, in hexadecimal digits, and in base64, of either alphabet
+//! and at any offset of the encoded text. Each of these is found in plain and under up to three
 //! layers of escapes: those of URLs, of JSON and of HTML, in any mixture within a layer. Each byte
-//! of what is found becomes a `*`, so that lengths stay true.
+//! of a match becomes a `*`, so that lengths stay the same.
 //!
-//! A server that has the secret and wants to hide it can. Not found are: text that was reversed,
-//! encrypted, compressed or cut into parts that stand apart; a fourth layer; base64 of base64, or
+//! A server that has the secret can hide it if it wants to. The search does not find: text that was
+//! reversed, encrypted, compressed or cut into separate parts; a fourth layer; base64 of base64, or
 //! with line breaks in it; a `+` that stands for a space, and entities of HTML without their
-//! semicolon. A secret that itself has what looks like an escape in it (`%41`) is found as it is,
-//! and where that is escaped too.
+//! semicolon. A secret that itself contains an apparent escape (`%41`) is found in plain, and also
+//! where that text is escaped again.
 
 mod escape;
 mod needle;
@@ -27,7 +26,7 @@ use std::sync::Arc;
 /// The byte that replaces each byte of a secret.
 const MASK: u8 = b'*';
 
-/// Takes some secrets out of texts. Cheap to clone; by default there are none.
+/// Removes a set of secrets from texts. Cheap to clone; empty by default.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<[Arc<Needle>]>);
 
@@ -50,7 +49,7 @@ impl Redactor {
         Self(all.into())
     }
 
-    /// Returns whether there is nothing to take out.
+    /// Returns whether there is nothing to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -61,12 +60,12 @@ impl Redactor {
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.bytes(text.as_bytes()) {
             None => Cow::Borrowed(text),
-            // What is replaced is ASCII and so is the mask.
+            // Replaced bytes are ASCII and so is the mask.
             Some(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
 
-    /// The bytes without the secrets; none if there are none in them.
+    /// The bytes without the secrets; none if they contain none.
     #[must_use]
     pub fn bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.is_empty() {
@@ -78,7 +77,7 @@ impl Redactor {
         redaction.found.then_some(out)
     }
 
-    /// Takes the secrets out of every text of a value, names of fields included.
+    /// Removes the secrets from every text of a value, names of fields included.
     pub fn value(&self, value: &mut Value) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -97,7 +96,7 @@ impl Redactor {
         }
     }
 
-    /// Begins with bytes that come in chunks.
+    /// Begins a stream of chunks.
     #[must_use]
     pub fn begin(&self) -> Redaction {
         Redaction {
@@ -115,19 +114,19 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// A stream of bytes from which secrets are taken. What may be the beginning of one is held back
-/// until it is known.
+/// A stream of bytes from which secrets are removed. A possible beginning of a secret is withheld
+/// until the next bytes decide.
 pub struct Redaction {
     scans: Vec<Scan>,
     pending: Vec<u8>,
-    /// Bytes that were let go.
+    /// The number of released bytes.
     passed: u64,
     found: bool,
 }
 
 impl Redaction {
-    /// Takes the next chunk, and gives what can go on: of what came so far, all but a possible
-    /// beginning of a secret.
+    /// Takes the next chunk, and returns the bytes that can be released: all bytes so far except a
+    /// possible beginning of a secret.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let from = self.passed + self.pending.len() as u64;
         self.pending.extend_from_slice(bytes);
@@ -140,7 +139,7 @@ impl Redaction {
         self.release(kept)
     }
 
-    /// Returns the bytes that were held back. No chunk may follow.
+    /// Returns the withheld bytes. No chunk may follow.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut found = Vec::new();
         for scan in &mut self.scans {
@@ -161,7 +160,7 @@ impl Redaction {
         }
     }
 
-    /// Lets everything go that is before an offset.
+    /// Releases all bytes before an offset.
     fn release(&mut self, kept: Option<u64>) -> Vec<u8> {
         let length = kept.map_or(self.pending.len(), |kept| {
             usize::try_from(kept.saturating_sub(self.passed)).unwrap_or(usize::MAX)

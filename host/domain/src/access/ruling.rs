@@ -3,15 +3,15 @@
 use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 
-/// Stands for calling a tool, where a decision is not about a capability.
+/// The name of a tool call, in a decision that is not about a capability.
 pub const TOOL_CALL: &str = "tools.call";
-/// Stands for a step of the agent itself.
+/// The name of a step of the agent itself.
 pub const STEP: &str = "agents.step";
-/// Stands for asking a model.
+/// The name of a model call.
 pub const MODEL_CALL: &str = "models.call";
-/// Stands for starting a program of the operating system in a model's place.
+/// The name of starting a program of the operating system in a model's place.
 pub const PROGRAM_RUN: &str = "programs.run";
-/// Stands for dispatching to another agent.
+/// The name of a dispatch to another agent.
 pub const AGENT_CALL: &str = "agents.call";
 
 /// The rule that decided. For the operator; a guest and a model learn only that something was
@@ -19,10 +19,10 @@ pub const AGENT_CALL: &str = "agents.call";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Rule {
-    /// It is granted to the component, and no list is against it.
+    /// It is granted to the component, and no list forbids it.
     #[serde(rename = "grant")]
     Granted,
-    /// It is one of the host's own tools, which pass allow lists.
+    /// It is one of the host's own tools, which bypass allow lists.
     System,
     /// The tool does not ask for it.
     NotAsked,
@@ -40,9 +40,9 @@ pub enum Rule {
     AgentAllowlist,
     /// The agent's `agentDenylist` has it.
     AgentDenylist,
-    /// The agent's `modelAllowlist` lacks it, or does not name it though it is a program.
+    /// The agent's `modelAllowlist` lacks it, or lacks its exact name although it is a program.
     ModelAllowlist,
-    /// A deny list of an agent that handed the work down has it.
+    /// A deny list of an agent that handed the work down contains it.
     CallersDenylist,
     /// The other agent is not visible.
     UiVisible,
@@ -50,15 +50,15 @@ pub enum Rule {
     Permissions,
     /// It was not granted when the run began.
     Ceiling,
-    /// The tool declares that it only reads, and may therefore run again at the same time.
+    /// The tool declares that it only reads, and may therefore run again, in parallel too.
     ReadOnly,
-    /// One of the component's limits, of the turn's or of the host's.
+    /// A limit of the component, the turn or the host.
     Limits,
-    /// A user has to agree to it first.
+    /// A user has to approve it first.
     Approval,
-    /// There is no such thing.
+    /// The name does not exist.
     Unknown,
-    /// The guest returned something that its contract with the host does not allow.
+    /// The guest's result violates its contract with the host.
     Contract,
 }
 

@@ -1,6 +1,6 @@
-//! Values of secrets, kept apart from everything that is printed, stored or shown by mistake.
+//! Values of secrets, protected from being printed, stored or shown by mistake.
 //!
-//! A configuration and a grant name a secret; its value is only here, in memory, and in the one
+//! A configuration and a grant name a secret. Its value is only here, in memory, and in the one
 //! slot of a request that it is bound to.
 
 pub use shapes::NAME_BYTES_MAX;
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Least bytes of a secret's value. To replace a shorter one in what comes back would garble text.
+/// The least bytes of a secret's value. Redacting a shorter secret would garble ordinary text.
 pub const SECRET_BYTES_MIN: usize = 8;
 /// Bytes of a secret's value: 16 KiB.
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
 
-/// Text that cannot be a secret. Says nothing of it but its length.
+/// Text that cannot be a secret. The error reveals only its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// Too short to be kept out of texts.
+    /// Too short to be redacted.
     #[error("it has {bytes} bytes; a secret has at least {SECRET_BYTES_MIN}")]
     TooShort {
         /// Its length.
@@ -27,7 +27,7 @@ pub enum SecretError {
     /// Too long for a header.
     #[error("it has more than {SECRET_BYTES_MAX} bytes")]
     TooLong,
-    /// Something in it that a header or a URL cannot hold, a space or a line break for instance.
+    /// A character that headers or URLs do not allow, such as a space or a line break.
     #[error("it has a character that is not visible ASCII")]
     Character,
 }
@@ -37,7 +37,7 @@ pub enum SecretError {
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Takes a value, without the line ends that it may end in.
+    /// Takes a value, without line ends at its end.
     ///
     /// # Errors
     /// It cannot be a secret.
@@ -56,14 +56,13 @@ impl Secret {
         }
     }
 
-    /// The same behind a prefix, as it stands in a slot.
+    /// The same after a prefix, as a slot contains it.
     #[must_use]
     pub fn behind(&self, prefix: &str) -> Self {
         Self(format!("{prefix}{}", self.0).into())
     }
 
-    /// Returns the value itself. The caller sees to it that it goes nowhere but where it is bound
-    /// to.
+    /// Returns the value itself. The caller has to put it only where it is bound to.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -86,7 +85,7 @@ pub fn is_secret_name(name: &str) -> bool {
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Arc<BTreeMap<String, Secret>>,
-    /// The redactor of all of them, and of what else the host keeps to itself. It is made once and
+    /// The redactor of all secrets, and of the host's own confidential data. It is made once and
     /// used by every call.
     redactor: Redactor,
 }
@@ -103,8 +102,8 @@ impl Secrets {
         }
     }
 
-    /// The same, with something else to take out of whatever comes back, the keys of providers for
-    /// instance. None of it has a name by which it could be asked for.
+    /// The same, with further values to redact in all responses, such as providers' keys. They have
+    /// no names, so no component can request them.
     #[must_use]
     pub fn hiding(self, also: &Redactor) -> Self {
         Self {
@@ -119,8 +118,8 @@ impl Secrets {
         self.values.get(name)
     }
 
-    /// Returns the redactor of all of them, to which every response is subject. The grants do not
-    /// matter: a server that got a secret from one call may repeat it to another.
+    /// Returns the redactor of all secrets, which is applied to every response whatever the grants:
+    /// a server that got a secret from one call may repeat it to another.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor

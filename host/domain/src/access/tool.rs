@@ -1,5 +1,5 @@
-//! Tools as the host sees them: definitions, effect classes, client actions, and how a call goes
-//! on.
+//! Tools as the host sees them: definitions, effect classes, client actions, and the continuation
+//! of a call.
 
 mod shown;
 pub mod wording;
@@ -7,20 +7,20 @@ pub mod wording;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The effect of running a tool again. It decides what the host may do after a crash. Ordered by
-/// the care that it takes.
+/// The effect of running a tool again. It decides what the host may do after a crash. The order is
+/// that of the required care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EffectClass {
-    /// Changes nothing: at least once, at the same time as others.
+    /// Changes nothing. It may run more than once, and in parallel with others.
     ReadOnly,
-    /// The same again with the same key is the same as once.
+    /// Repeating the call with the same key has the effect of one call.
     Idempotent,
     /// At most once; after a crash between "started" and "settled" the outcome is unknown.
     NonIdempotent,
 }
 
-/// One tool of a tool component, or one that the host builds.
+/// One tool of a tool component, or one of the host's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     /// 1 to 64 of `a-z`, `0-9` and `_`.
@@ -29,7 +29,7 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of the arguments object.
     pub arguments: Value,
-    /// JSON Schema of the result, where one is promised.
+    /// JSON Schema of the result, if declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<Value>,
     /// The capabilities that it needs from the host, such as `files.read`.
@@ -37,7 +37,7 @@ pub struct ToolDefinition {
     pub capabilities: Vec<String>,
     /// The effect of running it again.
     pub effect: EffectClass,
-    /// True if it can destroy something that the user may miss.
+    /// True if it can destroy data that the user may miss.
     #[serde(default)]
     pub destructive: bool,
     /// Time limit of one call in milliseconds.
@@ -46,7 +46,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Returns the bytes of what a model is shown of it: its name, its description and the schema
+    /// Returns the bytes of the tool's text for a model: its name, its description and the schema
     /// of its arguments.
     #[must_use]
     pub fn shown_bytes(&self) -> usize {
@@ -59,12 +59,12 @@ impl ToolDefinition {
 pub struct ClientAction {
     /// The widget.
     pub widget: String,
-    /// The props with which it is shown: an object.
+    /// The props of the widget: an object.
     pub props: Value,
     /// JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// True if the client should lock its message box meanwhile.
+    /// True if the client should lock its message box while the question is open.
     #[serde(default)]
     pub lock_input: bool,
 }
@@ -73,15 +73,15 @@ pub struct ClientAction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "detail", rename_all = "kebab-case")]
 pub enum ToolError {
-    /// The arguments make no sense.
+    /// The arguments are invalid.
     InvalidArguments(String),
-    /// The thing that was asked for is not there.
+    /// The requested thing does not exist.
     NotFound(String),
     /// The host or the world refused.
     Denied,
     /// Something else.
     Failed(String),
-    /// Busy: try again after so many milliseconds.
+    /// Busy: try again after this many milliseconds.
     RetryLater(u32),
 }
 

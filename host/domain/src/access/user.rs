@@ -7,19 +7,18 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// The words that give segments of a path their meaning. They name no user, no agent, no connector
-/// and no tag.
+/// The words with a meaning in paths. They are no names of users, agents, connectors or tags.
 pub const RESERVED_WORDS: [&str; 8] = [
     "agent", "cron", "task", "subuser", "sub", "memory", "search", "system",
 ];
 
 /// Bytes of a user's id.
 pub(crate) const USER_BYTES_MAX: usize = 64;
-/// The beginning of ids that are made of claims.
+/// The prefix of ids derived from claims.
 const FOREIGN: &str = "oidc-";
 
 /// A user's id: 1 to 64 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.` and `@`. It begins with a letter or a
-/// digit, and is none of the words that give segments of paths their meaning.
+/// digit, and is no reserved word of path segments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(pattern = "^[a-zA-Z0-9][a-zA-Z0-9._@-]{0,63}$")]
 pub struct UserId(String);
@@ -36,27 +35,27 @@ pub struct NotAUser {
     given: String,
 }
 
-/// The rule by which a host names the users of an issuer of tokens.
+/// The rule by which a host names the users of a token issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// As the issuer does, where that can be an id: its `alice` is the user who has an API key as
-    /// `alice`. At most one issuer's users are named so, because two that know an `alice` need not
-    /// mean the same person.
+    /// The issuer's own names, if they are valid ids: its `alice` is the user who has an API key as
+    /// `alice`. At most one issuer's users are named so, because the `alice` of two issuers need
+    /// not be the same person.
     Plain,
-    /// By what follows from issuer and claim together, so that no other user has the same id.
+    /// By an id derived from issuer and claim together, so that no other user has the same id.
     ByIssuer,
 }
 
 impl UserId {
-    /// The user of a host that has no other.
+    /// The only user of a host with a single user.
     #[must_use]
     pub fn local() -> Self {
         Self("local".to_owned())
     }
 
-    /// The user that an issuer of tokens means by a claim: `oidc-` and 32 hexadecimal digits that
-    /// follow from issuer and claim. Of an issuer with plain names it is the claim itself, if that
-    /// can be an id and passes neither for this host's own user nor for one that was made here.
+    /// The user for a claim of a token issuer: `oidc-` and 32 hexadecimal digits derived from
+    /// issuer and claim. For an issuer with plain names it is the claim itself. The claim then has
+    /// to be a valid id that looks neither like this host's own user nor like a derived one.
     #[must_use]
     pub fn of_claim(issuer: &str, claim: &str, naming: Naming) -> Self {
         let may_be_plain = |user: &Self| *user != Self::local() && !user.0.starts_with(FOREIGN);
@@ -96,7 +95,7 @@ impl FromStr for UserId {
 wrapped_text!(UserId);
 serde_as_text!(UserId::from_str);
 
-/// A permission of a credential. A user's roles decide which agents it reaches.
+/// A permission of a credential. A user's roles decide which agents it applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(JsonSchema, ToSchema)]
@@ -107,7 +106,7 @@ pub enum Scope {
     Write,
     /// Issuing, listing and revoking the user's own keys.
     Keys,
-    /// Everything that the operator does: all events, the ledger, dead letters, backups, all users'
+    /// All of the operator's actions: all events, the ledger, dead letters, backups, all users'
     /// keys.
     Admin,
 }

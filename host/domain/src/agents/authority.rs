@@ -1,15 +1,16 @@
-//! Authority: what one call of a tool may do, and which rule decided each part of it.
+//! Authority: what one tool call may do, and which rule decided each part.
 //!
-//! Effective is what the tool asks for ∩ what the operator grants its component ∩ the calling
-//! agent's lists ∩ what persona, role and path permit − every deny list, those of the agents that
-//! handed the work down included. An agent's allow lists are its own and do not travel. Denies
-//! travel, and so do permissions of personas, roles and paths, so authority only shrinks along a
-//! chain of callers. A tool that asks to write asks to read as well: an agent that may not read may
-//! not call it. The ceiling of a run is what it began with. A grant or a list that is widened
-//! meanwhile does not apply to it, nor does an agent that is added; what is narrowed does.
+//! Effective authority is what the tool asks for ∩ the operator's grant to its component ∩ the
+//! calling agent's lists ∩ the permissions of persona, role and path − every deny list. Deny lists
+//! include those of the agents that handed the work down. An agent's allow lists are its own and do
+//! not travel. Denies travel, and so do permissions of personas, roles and paths, so authority only
+//! shrinks along a chain of callers. A tool that asks to write also asks to read: an agent that may
+//! not read may not call it. The ceiling of a run is the authority at its start. A grant or list
+//! that is widened later does not apply to the run, nor does an agent that is added later. A grant
+//! or list that is narrowed later does apply.
 //!
-//! This is the only place where that is computed. The result is bound into the instance that runs
-//! the call.
+//! Effective authority is computed only here. The result is bound into the instance that runs the
+//! call.
 
 mod explain;
 mod inherited;
@@ -47,8 +48,8 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// The capability that a call of this tool lacks; [`TOOL_CALL`] when it is the tool itself that
-    /// may not be called.
+    /// The capability that a call of this tool lacks; [`TOOL_CALL`] if the tool itself may not be
+    /// called.
     #[must_use]
     pub fn capability<'a>(&'a self, tool: &str) -> &'a str {
         if self.what == tool {
@@ -69,8 +70,7 @@ pub struct ToolRequirements<'a> {
 }
 
 impl ToolRequirements<'_> {
-    /// Everything that it needs, each once: the capabilities that it names, and those that they
-    /// bring with them.
+    /// All its requirements, each once: the capabilities that it names, and those that they imply.
     fn needed(&self) -> Vec<Needed> {
         let mut all: Vec<Needed> = Vec::new();
         for name in self.capabilities {
@@ -94,8 +94,7 @@ impl ToolRequirements<'_> {
         all
     }
 
-    /// The names of all capabilities that it needs: those that it asks for, and those that they
-    /// bring with them.
+    /// The names of all capabilities that it needs: those it asks for, and those that these imply.
     #[must_use]
     pub fn capabilities_needed(&self) -> Vec<String> {
         self.needed()
@@ -108,7 +107,7 @@ impl ToolRequirements<'_> {
 /// A capability that a tool needs.
 struct Needed {
     name: String,
-    /// The capability that brings it with it, where the tool does not name it.
+    /// The capability that implies it, if the tool does not name it.
     with: Option<String>,
 }
 
@@ -121,24 +120,24 @@ impl<'a> From<&'a ToolDefinition> for ToolRequirements<'a> {
     }
 }
 
-/// The most that a run's agent could have had when the run began. Stored once per configuration as
-/// a blob, which the run names.
+/// The most authority that a run's agent could have when the run began. Stored once per
+/// configuration as a blob, which the run names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Its definition, with the lists.
     pub agent: Definition,
-    /// The grants of all components that offer tools and of the agent's own, by the operator's
-    /// names.
+    /// The grants of all components that offer tools and of the agent's own component, by the
+    /// operator's names.
     pub grants: BTreeMap<String, Grant>,
     /// The code of the components that offer tools.
     pub code: BTreeMap<String, Digest>,
-    /// The definitions that there were for it.
+    /// The definitions that existed at that time.
     pub agents: BTreeSet<DefinitionId>,
 }
 
 impl Ceiling {
-    /// Returns whether a definition was there when the run began, or is none that this agent ever
-    /// knows of.
+    /// Returns whether a definition existed when the run began, or is unknown to this agent at all
+    /// times.
     #[must_use]
     pub fn knew(&self, other: &Definition) -> bool {
         self.agents.contains(&other.agent_id) || !other.is_known_to(&self.agent)
@@ -152,7 +151,7 @@ impl Ceiling {
     }
 }
 
-/// The calling agent, with the rules of the chain on whose behalf it calls.
+/// The calling agent, with the rules of the chain of its callers.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
     /// The agent that calls.
@@ -164,9 +163,9 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Checks whether the lists let the agent call a tool at all. `system_*` tools pass allow
-    /// lists, but for that of an agent that only delegates; a deny wins over everything. A tool
-    /// needs all of the capabilities that it asks for, and those that they bring with them.
+    /// Checks whether the lists let the agent call a tool at all. `system_*` tools bypass allow
+    /// lists, except for an agent that only delegates; a deny always wins. A tool needs all of the
+    /// capabilities that it asks for, and those that they imply.
     ///
     /// # Errors
     /// The rule that decided.
@@ -198,8 +197,8 @@ impl Caller<'_> {
         Ok(if system { Rule::System } else { Rule::Granted })
     }
 
-    /// Checks whether the lists let the agent use its skills by commands. Only a deny is against
-    /// it: each call that a command makes needs the agent's lists to allow its tool.
+    /// Checks whether the lists let the agent use its skills by commands. Only a deny forbids it:
+    /// each call of a command needs its tool to be allowed by the agent's lists.
     ///
     /// # Errors
     /// The rule that decided.
@@ -251,8 +250,8 @@ impl Caller<'_> {
         )
     }
 
-    /// Checks whether the agent may dispatch to another that it names. `granted` is the
-    /// grant of its component.
+    /// Checks whether the agent may dispatch to another one by name. `granted` is the grant of its
+    /// component.
     ///
     /// # Errors
     /// The rule that decided.
@@ -261,9 +260,9 @@ impl Caller<'_> {
         refuse_by(&other.agent_id.0, [(!other.ui_visible, Rule::UiVisible)])
     }
 
-    /// Checks whether the agent may have another work for it, be it visible or not. Agents that the
-    /// host's own `delegate` leads to need not be visible. Agents of a definition that a user made
-    /// are known to that user's other ones alone.
+    /// Checks whether the agent may hand work to another agent, visible or not. Agents that the
+    /// host's own `delegate` leads to need not be visible. Agents of a user's definition are known
+    /// only to that user's other definitions.
     ///
     /// # Errors
     /// The rule that decided.
@@ -291,7 +290,7 @@ impl Caller<'_> {
     /// Returns what a call of the tool may do when its component has this grant.
     ///
     /// # Errors
-    /// It may not be called at all.
+    /// The tool may not be called at all.
     pub fn bound<'a>(
         &self,
         asked: impl Into<ToolRequirements<'a>>,
@@ -344,12 +343,12 @@ fn refuse_by<const N: usize>(what: &str, rules: [(bool, Rule); N]) -> Result<(),
     }
 }
 
-/// Returns whether a list is there and has a name.
+/// Returns whether a list exists and contains a name.
 fn has(list: Option<&PatternList>, name: &str) -> bool {
     list.is_some_and(|list| list.matches(name))
 }
 
-/// Returns whether a list is there and lacks a name.
+/// Returns whether a list exists and lacks a name.
 fn lacks(list: Option<&PatternList>, name: &str) -> bool {
     list.is_some_and(|list| !list.matches(name))
 }
@@ -357,8 +356,8 @@ fn lacks(list: Option<&PatternList>, name: &str) -> bool {
 /// The name of the tool that hands work to another agent.
 pub const DELEGATE: &str = "delegate";
 
-/// Returns whether an agent's list has the tool `delegate` and nothing else. Such an agent is told
-/// of no other tool, not even that there is one.
+/// Returns whether an agent's list contains the tool `delegate` and nothing else. Such an agent
+/// sees no other tool, and no sign that other tools exist.
 #[must_use]
 pub fn only_delegates(agent: &Definition) -> bool {
     agent
@@ -367,14 +366,14 @@ pub fn only_delegates(agent: &Definition) -> bool {
         .is_some_and(|list| list.0 == [DELEGATE])
 }
 
-/// Returns whether a name is reserved for tools of the host's own, which pass allow lists. No
-/// component may offer one.
+/// Returns whether a name is reserved for the host's own tools, which bypass allow lists. No
+/// component may offer a tool of this name.
 #[must_use]
 pub fn is_system(tool: &str) -> bool {
     tool.starts_with("system_")
 }
 
-/// The capabilities that a grant is about.
+/// The capabilities of a grant.
 pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
     let writes = grant
         .directories
@@ -398,9 +397,9 @@ pub fn granted(grant: &Grant) -> impl Iterator<Item = String> {
     plain.chain(buckets)
 }
 
-/// A grant as far as the capabilities reach: without `files.read` no folders, without `files.write`
-/// read-only ones, and so on. A tool therefore cannot do for an agent what the agent's lists rule
-/// out, however hostile the tool is.
+/// A grant reduced to the permitted capabilities: without `files.read` no folders, without
+/// `files.write` read-only folders, and so on. Even a hostile tool therefore cannot do for an agent
+/// what the agent's lists rule out.
 fn bound(grant: &Grant, rulings: Vec<Ruling>) -> Bound {
     let has = |name: &str| {
         rulings

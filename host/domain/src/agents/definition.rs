@@ -45,11 +45,11 @@ pub enum AgentType {
     /// A component on this host drives it.
     #[default]
     Chat,
-    /// A program elsewhere drives it, as `external` says.
+    /// An external program drives it, as `external` says.
     External,
 }
 
-/// The form in which tools are shown to an agent.
+/// The form in which an agent sees tools.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
@@ -58,13 +58,13 @@ pub enum ToolExposure {
     /// As tools.
     #[default]
     Tools,
-    /// As skills: components that the skill lists allow. Others are not offered.
+    /// As skills: components on the skill lists. Others are not offered.
     Skills,
-    /// Components that the skill lists allow as skills, the others as tools.
+    /// Components on the skill lists as skills, the others as tools.
     Mixed,
 }
 
-/// The form in which models are shown the operations that an agent may delegate.
+/// The form in which models see the operations that an agent may delegate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Operations {
@@ -73,7 +73,7 @@ pub enum Operations {
     One,
     /// As a tool each.
     ByOperation,
-    /// As `operations` of the model says, and as one tool where it says nothing.
+    /// As the model's `operations` says; one tool if the model does not say.
     Auto,
 }
 
@@ -81,53 +81,52 @@ pub enum Operations {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ChatSettings {
-    /// The provider whose model it uses, by its name in `providers` or by its kind, such as
-    /// `openai`. Needed only without `model`, and enough when the default model or a single one is
-    /// there.
+    /// The provider whose model it uses: its name in `providers`, or its kind, such as `openai`.
+    /// Needed only without `model`. It suffices when the provider has the default model or a single
+    /// model.
     pub provider: Option<String>,
 }
 
-/// Seconds that a structured session may last at most: a year.
+/// The longest structured session in seconds: a year.
 pub const SESSION_TIME_LIMIT_S_MAX: u32 = 31_536_000;
 
-/// Messages of one agent that are worked on at the same time, where its definition does not say.
+/// The default number of messages of one agent that are processed at the same time.
 pub const CONCURRENT_MESSAGES_DEFAULT: u32 = 5;
-/// Seconds after which a turn fails that comes no further, where its definition does not say.
+/// The default number of seconds without progress after which a turn fails.
 pub const MESSAGE_TIMEOUT_S_DEFAULT: u32 = 120;
 
-/// Milliseconds by which a turn may come no further for longer than its models may show nothing,
-/// where its definition does not say: the model's own time limit ends the attempt, which is then
-/// made again.
+/// Milliseconds by which the default timeout of a turn exceeds the longest silence of its models.
+/// The model's own time limit thus ends the attempt first, and the attempt is repeated.
 const SILENCE_ROOM_MS: u64 = 10_000;
 
-/// Limits of a structured session; none where there is no number.
+/// Limits of a structured session. A missing number means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SessionPolicy {
-    /// Time limit of the session in seconds, from 1 to 31,536,000 (a year). After that it is
+    /// Time limit of the session in seconds, from 1 to 31,536,000 (a year). After it the session is
     /// terminated as expired.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub time_limit_s: Option<u32>,
-    /// Time limit of one client action in seconds, from 1 to 31,536,000. It holds for actions of
-    /// the agent and of its tools. After that the action is reported to the agent as timed out.
+    /// Time limit of one client action in seconds, from 1 to 31,536,000. It applies to actions of
+    /// the agent and of its tools. After it the agent learns that the action timed out.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub item_time_limit_s: Option<u32>,
-    /// Number of items that may go on its record, from 1 to 10,000. After that the agent asks no
-    /// further client action.
+    /// The most items on its record, from 1 to 10,000. After that the agent sends no further client
+    /// action.
     #[schemars(range(min = 1, max = 10_000))]
     pub items_max: Option<u32>,
 }
 
 impl SessionPolicy {
-    /// Returns the time until which a question that is asked now waits for its answer. None when it
-    /// may wait as long as its session.
+    /// Returns the time at which a question asked now expires. None if it expires only with its
+    /// session.
     #[must_use]
     pub fn item_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         self.item_time_limit_s
             .map(|seconds| now.plus_ms(u64::from(seconds) * 1_000))
     }
 
-    /// Returns the limits of a type for which a definition names none.
+    /// Returns the default limits for a session type.
     #[must_use]
     pub fn of_type(session_type: &str) -> Self {
         match session_type {
@@ -144,7 +143,8 @@ impl SessionPolicy {
         }
     }
 
-    /// Returns the time limit in milliseconds, if the session is to last `asked` seconds at most.
+    /// Returns the time limit in milliseconds, if the session was requested with a limit of `asked`
+    /// seconds.
     #[must_use]
     pub fn time_limit_ms(&self, asked: Option<u32>) -> Option<u64> {
         let limit = match (self.time_limit_s, asked) {
@@ -155,44 +155,44 @@ impl SessionPolicy {
     }
 }
 
-/// One entry of the config's `agents` array, with this host's additions below.
+/// One entry of the config's `agents` array, with the additions of this host.
 ///
-/// In allow lists `null` or a missing list means everything and `[]` means nothing; deny lists are
+/// In allow lists `null` or a missing list means everything and `[]` means nothing. Deny lists are
 /// applied after them and always win.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Definition {
-    /// The agent's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`. It is not a UUID, and none of the
-    /// keywords of path segments.
+    /// The agent's id: 1 to 64 of `a-z`, `0-9`, `-` and `_`. It is not a UUID, and not a keyword of
+    /// path segments.
     pub agent_id: DefinitionId,
     /// Its name for people.
     pub display_name: String,
     /// Purpose of the agent.
     #[serde(default)]
     pub description: String,
-    /// Its icon for people: one sign, such as an emoji, or a name that clients have an image for. 1
-    /// to 64 bytes.
+    /// The icon for people: one symbol, such as an emoji, or the name of an image that clients
+    /// have. 1 to 64 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icon: Option<String>,
     /// Its colour for people: `#` and six hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
     /// The definition that this one extends: another of `agents`, or one of the built-in `coach`,
-    /// `planner` and `wellness`. Every key that is missing here is as it is there, and so is each
-    /// of the `settings`. Lists can only be narrower than there: each entry of an allow list has
-    /// to be within one there, and deny lists, `confirm` and `fixedSettings` add up.
+    /// `planner` and `wellness`. Missing keys are inherited, and so is each missing key of
+    /// `settings`. Lists can only become narrower: each entry of an allow list has to be within an
+    /// entry of the base. Deny lists, `confirm` and `fixedSettings` add up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extends: Option<DefinitionId>,
-    /// True if its own lists take the place of those of the definition that it extends, also where
-    /// they allow more.
+    /// True if its own lists replace those of the definition that it extends, even where they allow
+    /// more.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub widens: bool,
-    /// Users who may make agents of their own from this definition, such as `["ada"]`, or `["*"]`
-    /// for all; nobody without. What they make is narrower than this, and theirs alone. It is not
-    /// inherited.
+    /// Users who may make their own agents from this definition, such as `["ada"]`, or `["*"]` for
+    /// all. Without it, nobody may. A user's definition is narrower than this one, and visible to
+    /// that user only. This key is not inherited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template_for: Option<PatternList>,
-    /// The user who made it, by the host. It is no key of the configuration.
+    /// The user who made the definition. The host sets it; the configuration has no such key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub made_by: Option<UserId>,
@@ -202,8 +202,7 @@ pub struct Definition {
     /// Chat settings.
     #[serde(default)]
     pub chat: ChatSettings,
-    /// Its system prompt; without one, or with an empty one, "You are {displayName}.
-    /// {description}".
+    /// The system prompt. If it is missing or empty: "You are {displayName}. {description}".
     #[serde(default)]
     pub system_prompt: Option<String>,
     /// Tools that it may use.
@@ -212,12 +211,12 @@ pub struct Definition {
     /// Tools that it may not use.
     #[serde(default)]
     pub tool_denylist: Option<PatternList>,
-    /// The form in which the tools of components are offered to it. Skills are read in files and
-    /// used by commands, through the tool `bash`; a model is shown no schemas of them.
+    /// The form in which components' tools are offered to the agent. Skills are described in files
+    /// and called by commands, through the tool `bash`; the model sees no schemas of them.
     #[serde(default)]
     pub tool_exposure: ToolExposure,
-    /// The form in which models are shown the operations of `delegate`. It changes nothing of what
-    /// may be called: a call by the name of an operation is the call of `delegate` in each form.
+    /// The form in which models see the operations of `delegate`. It does not change which calls
+    /// are allowed: a call by an operation's name is a call of `delegate` in each form.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub operations: Operations,
     /// Skills that it may use, by names of components and of `skills`.
@@ -238,106 +237,104 @@ pub struct Definition {
     /// Agents that it may not dispatch to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
-    /// Models that a message, a session, a trigger or its component may name, by their aliases,
-    /// besides the `model` of this definition and the fallbacks of that; without, the default model
-    /// alone. A model that is a program (`claude-cli` and the like) is allowed by its whole alias
-    /// only, and not by a pattern.
+    /// Aliases of further models that a message, a session, a trigger or its component may name.
+    /// The definition's `model` and its fallbacks are always allowed. Without this list, only the
+    /// default model is allowed in addition. A model that is a program (`claude-cli` and the like)
+    /// is allowed only by its whole alias, not by a pattern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_allowlist: Option<PatternList>,
-    /// The names of models in the list of the definition that this one extends, by the host. No
-    /// other name in its own list counts as that of a program. It is no key of the configuration.
+    /// The model names in the list of the definition that this one extends. The host sets it; it is
+    /// no key of the configuration. No other name in its own list counts as a program's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub model_names: Option<PatternList>,
-    /// Tools that it calls only when a user has agreed to that very call. It is `"destructive"` for
-    /// all tools that declare themselves destructive, or a list of patterns such as `["delete_*"]`.
-    /// It also holds for agents that work for it. It does not hold for the host's own tools, by
-    /// which agents talk with each other.
+    /// Tools that the agent calls only after a user has agreed to that very call. The value is
+    /// `"destructive"`, for all tools that declare themselves destructive, or a list of patterns
+    /// such as `["delete_*"]`. It also applies to agents that work for this one. It does not apply
+    /// to the host's own tools, by which agents message each other.
     #[serde(default, skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
-    /// True if it is shown to users and to other agents. A hidden one is left out of lists unless
-    /// all are requested. Users who name it can still look at it and talk with it; other
-    /// agents cannot.
+    /// True if users and other agents see it. A hidden definition appears only in lists of all
+    /// definitions. Users who name it can still see it and message it; other agents cannot.
     #[serde(default = "yes")]
     pub ui_visible: bool,
-    /// Kept from the design's format, where nothing uses it; has no effect here either.
+    /// Kept from the design's format, which does not use it; has no effect here either.
     #[serde(default)]
     pub api_exposed: bool,
 
-    /// The agent component, by its name in `components`; the built-in `assistant` without.
+    /// The agent component, by its name in `components`; default: the built-in `assistant`.
     #[serde(default = "assistant")]
     pub component: String,
-    /// The model or alias that it uses; the host's default without.
+    /// The model or alias that it uses; defaults to the host's default.
     #[serde(default)]
     pub model: Option<String>,
-    /// Handed to the component as `settings`, under those of the agent.
+    /// Given to the component as `settings`, overridden by those of the agent.
     #[serde(default)]
     pub settings: Map<String, Value>,
-    /// Names of settings that are as they are here: an agent's own do not count, and are refused.
-    /// Such as `exam` of an evaluator, whose user shall not choose the questions.
+    /// Names of settings that are fixed to the values here: an agent's own values are ignored and
+    /// refused. An example is `exam` of an evaluator, whose user shall not choose the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed_settings: Vec<String>,
-    /// Settings of the replies of its models, such as `temperature` and `stop`.
+    /// Settings of its models' replies, such as `temperature` and `stop`.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub generation: GenerationSettings,
-    /// False if its models are asked for replies in one piece, which nobody watches in the making,
-    /// and its calls are made one by one: each begins when the one before it has its outcome.
+    /// False if its models return whole replies instead of streams, and its calls run one at a
+    /// time. Each call then begins when the call before it has its outcome.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub enable_streaming: bool,
-    /// Messages of one agent that are worked on at the same time, over all its sessions, from 1 to
-    /// 100,000; 5 without. Sessions beyond that wait for their turn. One whose turn waits for
-    /// people, timers or other agents does not count.
+    /// Messages of one agent that are processed at the same time, over all its sessions, from 1 to
+    /// 100,000; default 5. Further sessions wait. A session whose turn waits for people, timers or
+    /// other agents does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub max_concurrent_messages: Option<u32>,
-    /// Seconds after which a turn fails that comes no further (`message-timed-out`), from 1 to
-    /// 604,800. Without it 120, or ten seconds more than the longer of `timeouts.firstTokenMs` and
-    /// `timeouts.idleMs`, so that a slow model has its own time. Its clock runs while a model or a
-    /// tool is at work, and begins anew with every attempt at a model's reply, every chunk of one
-    /// and every outcome. Waiting for people, timers and other agents does not count, nor does a
-    /// call of a tool within its time limit, or a model's reply in one piece within
-    /// `timeouts.wholeMs`. `limits.activeMsMax` bounds all of it together.
+    /// Seconds without progress after which a turn fails (`message-timed-out`), from 1 to 604,800.
+    /// The default is 120, or ten seconds more than the longer of `timeouts.firstTokenMs` and
+    /// `timeouts.idleMs`, if that is more. So a slow model has its own time. The clock runs while a
+    /// model or a tool works. It restarts with every attempt at a model's reply, every chunk of a
+    /// reply and every outcome. Waiting for people, timers and other agents does not count. Neither
+    /// does a tool call within its time limit, or a whole reply of a model within
+    /// `timeouts.wholeMs`. `limits.activeMsMax` bounds the sum of all of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub message_timeout: Option<u32>,
-    /// Messages that the thread of one session may have, those of tools and those that wait
-    /// included, from 1 to 1,000,000; no limit without. Further ones are refused (`SESSION_FULL`).
+    /// The most messages in the thread of one session, from 1 to 1,000,000; no limit without.
+    /// Messages of tools and waiting messages count. Further messages are refused (`SESSION_FULL`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_session_messages: Option<u32>,
-    /// Seconds after its last activity from which on a chat takes no more messages that name it
-    /// (`SESSION_EXPIRED`), from 1 to 31,536,000 (a year); no limit without. Structured sessions
-    /// have `sessions.<type>.timeLimitS`.
+    /// Seconds of inactivity after which a chat refuses messages that name it (`SESSION_EXPIRED`),
+    /// from 1 to 31,536,000 (a year); no limit without. Structured sessions have
+    /// `sessions.<type>.timeLimitS`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub session_timeout: Option<u32>,
-    /// Tokens of prompt and reply that its models may hold, from 1,000 on, where that is less than
-    /// the model's own `contextWindow`. Threads are compacted for it, and a prompt that is larger
-    /// is not sent.
+    /// Tokens of prompt and reply together, from 1,000 on, if less than the model's own
+    /// `contextWindow`. Threads are compacted to fit, and a larger prompt is not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1_000, max = 1_000_000_000_u64))]
     pub context_window_size: Option<u64>,
-    /// Limits of one of its turns.
+    /// Limits of each turn.
     #[serde(default)]
     pub limits: TurnLimits,
-    /// Type of the agents that it makes, such as `tutor`, by which agents are filtered and found.
-    /// Without one, the id that the component gives itself.
+    /// The type of its agents, such as `tutor`, by which agents are filtered and found. Defaults to
+    /// the id that the component declares.
     #[serde(default, rename = "agentType")]
     pub type_tag: Option<String>,
-    /// Limits of its structured sessions, by type. For a type that is not named here: `learning`
-    /// lasts an hour at most; `validation` half an hour, 120 seconds an item, 20 items; all others
-    /// have no limits.
+    /// Limits of its structured sessions, by type. Defaults for a type that is not named here:
+    /// `learning` lasts an hour at most; `validation` half an hour, 120 seconds an item, 20 items;
+    /// all others have no limits.
     #[serde(default)]
     pub sessions: BTreeMap<String, SessionPolicy>,
-    /// The agent that reads its chats and keeps notes of them. Without it, nobody does.
+    /// The agent that reads its chats and keeps notes of them. Without it, no notes are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySettings>,
-    /// Notes that stand in the prompt beside the user's words. Without it, none do.
+    /// Notes that are added to the prompt beside the user's words. Without it, none are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_hints: Option<HintSettings>,
-    /// Sections that its prompts are without. A prompt begins with `systemPrompt`, and has then
-    /// what there is to say of `tools`, `skills`, `artifactItems`, `messageContext`,
-    /// `artifactsPanels` and `availableAgents`. They inform a model and allow nothing.
+    /// Sections that are left out of its prompts. A prompt begins with `systemPrompt`, followed by
+    /// sections about `tools`, `skills`, `artifactItems`, `messageContext`, `artifactsPanels` and
+    /// `availableAgents`. Sections inform a model and grant nothing.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub prompt_sections_off: BTreeSet<SectionName>,
     /// The program behind an agent of the type `external`, and how the host reaches it.
@@ -345,21 +342,21 @@ pub struct Definition {
     pub external: Option<ExternalSettings>,
 }
 
-/// The reading of a definition's chats into notes, and the search in them by agents.
+/// The settings for reading a definition's chats into notes, and for agents that search them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MemorySettings {
     /// The definition of the agent at `<agent>/memory` that reads. It needs the tools
     /// `memory_search` and `memory_save` in its `toolAllowlist`.
     pub agent: DefinitionId,
-    /// Seconds without another turn after which a chat is read, from 1 to 31,536,000 (a year).
+    /// Seconds of inactivity after which a chat is read, from 1 to 31,536,000 (a year).
     #[schemars(range(min = 1, max = 31_536_000))]
     pub idle_s: u32,
     /// True if a chat is also read before its thread is compacted. The compaction does not wait for
     /// it.
     pub before_compaction: bool,
-    /// The definition of agents at `<agent>/search/<n>`, made one by one for searches that
-    /// `memory_search` calls `deep`. Without it there are no such searches.
+    /// The definition of the agents at `<agent>/search/<n>`. One is made for each `deep` search of
+    /// `memory_search`. Without it, `deep` searches do not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<DefinitionId>,
 }
@@ -375,7 +372,7 @@ impl Default for MemorySettings {
     }
 }
 
-/// The notes that stand in a prompt beside the user's words.
+/// The notes that are added to a prompt beside the user's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HintSettings {
@@ -413,8 +410,7 @@ fn assistant() -> String {
 }
 
 impl Definition {
-    /// Returns the component that drives it. An external agent for which none is named has a
-    /// built-in one.
+    /// Returns the component that drives the agent. The default for an external agent is built in.
     #[must_use]
     pub fn driver(&self) -> &str {
         match self.agent_type {
@@ -441,7 +437,7 @@ impl Definition {
             .unwrap_or_else(|| SessionPolicy::of_type(session_type))
     }
 
-    /// Returns the number of messages of one agent that are worked on at the same time.
+    /// Returns the number of messages of one agent that are processed at the same time.
     #[must_use]
     pub fn messages_at_once(&self) -> usize {
         let messages = self
@@ -450,14 +446,14 @@ impl Definition {
         usize::try_from(messages).unwrap_or(usize::MAX)
     }
 
-    /// Returns the milliseconds after which a turn fails that comes no further.
+    /// Returns the milliseconds without progress after which a turn fails.
     #[must_use]
     pub fn message_timeout_ms(&self) -> u64 {
         u64::from(self.message_timeout.unwrap_or(MESSAGE_TIMEOUT_S_DEFAULT)) * 1_000
     }
 
-    /// Returns the same for agents whose models may show nothing for so long. Where the definition
-    /// does not say, it is longer than that.
+    /// Returns the same for agents whose models may be silent for this long. The default timeout is
+    /// longer than this silence.
     #[must_use]
     pub fn message_timeout_ms_beside(&self, silence_ms_max: u64) -> u64 {
         let of_models = match self.message_timeout {
@@ -474,7 +470,7 @@ impl Definition {
             .map_or(of_model, |size| size.min(of_model))
     }
 
-    /// Checks the limits of messages and sessions, which bound more than one turn.
+    /// Checks the limits of messages and sessions, which apply beyond one turn.
     ///
     /// # Errors
     /// The key of a limit that is out of its range, with a message that names the range.
@@ -515,10 +511,10 @@ impl Definition {
         Ok(())
     }
 
-    /// Checks whether an agent may have these settings of its own.
+    /// Checks whether an agent may have these own settings.
     ///
     /// # Errors
-    /// One of them is fixed here. Taking one away (`null`) is no such setting.
+    /// A key of `settings` is fixed here. `null`, which removes a key, is not refused.
     pub fn check_own_settings(&self, settings: &Map<String, Value>) -> Result<(), Refusal> {
         let set = settings
             .iter()
@@ -542,7 +538,8 @@ impl Definition {
         }
     }
 
-    /// Returns whether it says nothing of its agents but a name: neither a prompt nor a purpose.
+    /// Returns whether it describes its agents by a name only, with neither a prompt nor a
+    /// description.
     #[must_use]
     pub fn says_nothing(&self) -> bool {
         let prompt = self.system_prompt.as_deref().unwrap_or_default();
@@ -559,8 +556,8 @@ impl Definition {
         }
     }
 
-    /// Returns the prompt of an agent with a purpose of its own, in place of the definition's; none
-    /// where the purpose changes nothing, because the definition has a prompt.
+    /// Returns the prompt of an agent with its own purpose, in place of the definition's prompt.
+    /// None if the definition has a prompt, which a purpose does not replace.
     #[must_use]
     pub fn prompt_for(&self, purpose: &str) -> Option<String> {
         let is_reported = self.said_prompt().is_none() && !purpose.trim().is_empty();

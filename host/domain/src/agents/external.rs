@@ -1,9 +1,8 @@
-//! External agents: programs elsewhere that take part like any other agent.
+//! External agents: programs outside this host that take part like any other agent.
 //!
-//! The host posts each message to the program, signed with a secret of that agent, and the program
-//! answers later with a request of its own, signed with the same secret. Here are the settings of
-//! such an agent, the names of its sessions, the texts that are signed, and the times at which an
-//! outbound message is tried again.
+//! The host posts each message to the program, signed with the agent's secret. The program answers
+//! later with its own request, signed with the same secret. This module has the settings of such an
+//! agent, the names of its sessions, the signed texts, and the retry times of an outbound message.
 
 #[cfg(test)]
 mod tests;
@@ -28,10 +27,10 @@ pub const NAME_CHARS_MAX: usize = 128;
 pub const SIGNATURE_AGE_S_MAX: u64 = 300;
 /// The longest pause before an outbound message is tried again, in milliseconds.
 pub const RETRY_MS_MAX: u64 = 3_600_000;
-/// Bytes of a message that is posted to an external agent, with what goes around it.
+/// The most bytes of a request that posts a message to an external agent, envelope included.
 pub const REQUEST_BYTES_MAX: u64 = 4 << 20;
-/// Bytes that one outbound message may send and receive, heads included. The body of what comes
-/// back is not read.
+/// Bytes that one outbound message may send and receive, headers included. The response's body is
+/// not read.
 pub const OUTBOUND_MESSAGE_BYTES_MAX: u64 = 5 << 20;
 /// The header with the second at which a request was signed, since 1970.
 pub const TIME_HEADER: &str = "x-agent-host-time";
@@ -48,36 +47,36 @@ pub struct ExternalSettings {
     /// address of your own.
     pub input_url: String,
     /// The name of a secret in `secrets`. Requests in both directions are signed with it, and each
-    /// external agent has one of its own.
+    /// external agent has its own.
     pub secret: String,
-    /// The URL at which the program reaches this host, such as `https://agents.example`. `http://`
-    /// and the address of `server.listen` without.
+    /// The URL at which the program reaches this host, such as `https://agents.example`. Defaults
+    /// to `http://` and the address of `server.listen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_base: Option<String>,
     /// Addresses that may be dialled although they are not public, such as `127.0.0.1`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub private_addresses: Vec<AddressRange>,
-    /// Milliseconds for one outbound message, from 100 to 60,000; 5,000 without.
+    /// Milliseconds for one outbound message, from 100 to 60,000; default 5,000.
     #[serde(default = "timeout_ms")]
     #[schemars(range(min = 100, max = 60_000))]
     pub timeout_ms: u32,
-    /// Further tries of an outbound message that was not taken, from 0 to 20; none without. Each
-    /// has the same idempotency key.
+    /// Retries of an outbound message that was not accepted, from 0 to 20; none without. Every
+    /// attempt has the same idempotency key.
     #[serde(default)]
     #[schemars(range(min = 0, max = 20))]
     pub retries: u32,
-    /// Milliseconds before the first further try, from 10 to 3,600,000; 1,000 without. Each pause
-    /// is twice the one before, and an hour at most.
+    /// Milliseconds before the first retry, from 10 to 3,600,000; default 1,000. Each pause is
+    /// twice the one before, and an hour at most.
     #[serde(default = "retry_base_ms")]
     #[schemars(range(min = 10, max = 3_600_000))]
     pub retry_base_ms: u32,
-    /// Seconds within which a message has to be answered, from 1 to 2,592,000 (30 days); 86,400 (a
-    /// day) without.
+    /// Seconds within which a message has to be answered, from 1 to 2,592,000 (30 days); default
+    /// 86,400 (a day).
     #[serde(default = "answer_timeout_s")]
     #[schemars(range(min = 1, max = 2_592_000))]
     pub answer_timeout_s: u32,
-    /// Bytes of an answer, from 1 to 1,048,576; 262,144 without.
+    /// Bytes of an answer, from 1 to 1,048,576; default 262,144.
     #[serde(default = "answer_bytes_max")]
     #[schemars(range(min = 1, max = 1_048_576))]
     pub answer_bytes_max: u32,
@@ -102,13 +101,13 @@ fn answer_bytes_max() -> u32 {
 /// The reason why a URL cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitUrl {
-    /// It is none, or none that is accepted.
+    /// It is no URL, or no accepted URL.
     #[error("it must begin with https:// or http:// and name a host")]
     NotAUrl,
-    /// It has a name or a password in it.
+    /// It contains a name or a password.
     #[error("a user or password does not belong in it; requests are signed with `secret`")]
     UserInfo,
-    /// Its path is not a plain one.
+    /// Its path is not in plain form.
     #[error("its path must be a plain one, without `*`")]
     Path,
     /// It has more than a path.
@@ -171,8 +170,8 @@ impl ExternalSettings {
         format!("{base}/external/sessions/{session}/messages?message={message}")
     }
 
-    /// Returns the pause after so many tries of an outbound message, in milliseconds: no shorter
-    /// than what the program asked for, and an hour at most. None when there is no further try.
+    /// Returns the pause after this many attempts at an outbound message, in milliseconds. It is at
+    /// least what the program asked for, and at most an hour. None when no attempt is left.
     #[must_use]
     pub fn pause_ms(&self, tries: u32, asked_ms: Option<u64>) -> Option<u64> {
         let backoff = Backoff {
@@ -199,8 +198,7 @@ fn parse(url: &str) -> Result<Target, UnfitUrl> {
     })
 }
 
-/// The name by which an external program knows a session: 1 to 128 of `A-Z`, `a-z`, `0-9`, `_` and
-/// `-`.
+/// A session's name for an external program: 1 to 128 of `A-Z`, `a-z`, `0-9`, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExternalName(String);
 
@@ -243,8 +241,8 @@ impl fmt::Display for ExternalName {
     }
 }
 
-/// The way of a signed request. It is part of what is signed, so that neither side can send back
-/// what it got.
+/// The direction of a signed request. The direction is signed too, so that neither side can replay
+/// the other's request to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignedDirection {
     /// From the host to the program.
@@ -253,7 +251,7 @@ pub enum SignedDirection {
     ToHost,
 }
 
-/// Returns the text that is signed: way, second, session, message and body. So a signature is good
+/// Returns the signed text: direction, second, session, message and body. A signature is thus valid
 /// for one session, one message, one body and a short time. The message is empty in an answer that
 /// names none.
 #[must_use]
@@ -273,7 +271,7 @@ pub fn signed_text(
     text
 }
 
-/// Returns whether a request that was signed at one second may be taken at another.
+/// Returns whether a request signed at one second may be accepted at another.
 #[must_use]
 pub fn is_fresh(signed_s: u64, now_s: u64) -> bool {
     signed_s.abs_diff(now_s) <= SIGNATURE_AGE_S_MAX

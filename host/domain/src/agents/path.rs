@@ -1,6 +1,6 @@
 //! Paths: the addresses of agents, as one validated type with its parts.
 //!
-//! A path is all that an agent is found by, and says nothing of where it runs or what it is called:
+//! A path identifies an agent. It does not say where the agent runs or what its label is:
 //!
 //! ```text
 //! /<user>/<connector>                              whom a connector exchanges with
@@ -9,11 +9,11 @@
 //! <path>/sub/<n>   <path>/memory   <path>/search/<n>   what works for the agent at `path`, to any depth
 //! ```
 //!
-//! Every segment stands in a place where it has one meaning, so no text reads as two kinds: a word
-//! that marks a kind is never a name. (`app` came later and is not reserved: a connector may be
-//! called so, and is at `/<user>/app`, with `sub`, `memory` and `search` below it as ever.) The
-//! kind, the role and the parent of an agent, which follow from its path, are stored when it is
-//! made; reading a path again only checks it.
+//! Every segment has one meaning at its position, so no text can be read as two kinds. A word that
+//! marks a kind is never a name. (`app` was added later and is not reserved. A connector may have
+//! this name: it is at `/<user>/app`, with `sub`, `memory` and `search` below it.) The kind, the
+//! role and the parent of an agent follow from its path and are stored when the agent is made.
+//! Later readings of the path only check them.
 
 mod build;
 mod config;
@@ -54,8 +54,8 @@ use std::fmt;
 
 /// Bytes of a path.
 pub const PATH_BYTES_MAX: usize = 1_024;
-/// Segments of a path. Below a root of three segments that is room for 126 agents one below the
-/// other, where each has an index.
+/// Segments of a path. Below a root of three segments this allows 126 nested agents with an index
+/// each.
 pub const PATH_SEGMENTS_MAX: usize = 256;
 /// The largest number after `sub` and `search`: as large as its type allows.
 pub const INDEX_MAX: u32 = u32::MAX;
@@ -64,16 +64,14 @@ pub const CONNECTOR_NAME_BYTES_MAX: usize = 64;
 /// Bytes of a name after `agent`, `cron`, `task` and `subuser`.
 pub const NAME_BYTES_MAX: usize = 512;
 
-/// Checks that a root of names that fit is a path that fits. Roots are therefore built without a
-/// failure.
+/// Checks that a root of valid names is always a valid path. Building a root therefore cannot fail.
 const _: () =
     assert!("/".len() + USER_BYTES_MAX + "/subuser/".len() + NAME_BYTES_MAX <= PATH_BYTES_MAX);
 
 /// The address of an agent. It serializes as its text.
 ///
-/// Paths are ordered as their texts are, byte by byte: the order of `SQLite`'s `BINARY` collation
-/// too. Everything below a path follows each other without a gap; indices are not in the order of
-/// their numbers (`sub/10` is before `sub/2`).
+/// Paths are ordered by their texts, byte by byte, as in `SQLite`'s `BINARY` collation. All paths
+/// below a path directly follow it. Indices are not in numeric order (`sub/10` is before `sub/2`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentPath {
     /// First, because it decides the order.
@@ -83,14 +81,14 @@ pub struct AgentPath {
     suffixes: Vec<Suffix>,
 }
 
-/// The beginning of a path: an agent that no other made.
+/// The beginning of a path: an agent that no other agent made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// `/system/<tag>`
     System(Tag),
     /// `/<user>/<connector>`
     Connector {
-        /// The other side of the conversation: a person, or a group, which has a user's id of its
+        /// The other side of the conversation: a person, or a group, which has a user id of its
         /// own.
         user: UserId,
         /// The connector through which they talk.
@@ -112,24 +110,24 @@ pub enum Root {
 pub enum Folder {
     /// `agent`: a named agent.
     Agent,
-    /// `cron`: what a schedule runs.
+    /// `cron`: an agent that a schedule runs.
     Cron,
     /// `task`: work that is done once.
     Task,
     /// `subuser`: the gateway to a user below this one.
     Subuser,
-    /// `app`: what an app of the user's talks with.
+    /// `app`: an agent of one of the user's apps.
     App,
 }
 
-/// A suffix that the path of an agent gets for an agent that works for it.
+/// A path suffix for an agent that works for the agent at the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Suffix {
     /// `sub/<n>`: an agent that it spawned.
     Sub(u32),
-    /// `memory`: the agent that extracts what it remembers.
+    /// `memory`: the agent that extracts memories.
     Memory,
-    /// `search/<n>`: an agent that searches what it remembers.
+    /// `search/<n>`: an agent that searches memories.
     Search(u32),
 }
 
@@ -152,8 +150,8 @@ impl AgentPath {
         &self.suffixes
     }
 
-    /// Returns the user to whom it belongs: the first segment. None for the host's own agents and
-    /// what is below them.
+    /// Returns the user who owns the agent: the first segment. None for the host's own agents and
+    /// their sub-agents.
     #[must_use]
     pub fn user(&self) -> Option<&UserId> {
         match &self.root {
@@ -162,8 +160,8 @@ impl AgentPath {
         }
     }
 
-    /// Returns the connector that the agent itself talks through. None for what is below such an
-    /// agent: it answers its parent alone. The connector of the whole tree is that of its
+    /// Returns the connector through which the agent itself talks. None for its sub-agents, which
+    /// answer their parent only. The connector of the whole tree is that of its
     /// [`AgentPath::root`].
     #[must_use]
     pub fn connector_name(&self) -> Option<&ConnectorName> {
@@ -173,20 +171,20 @@ impl AgentPath {
         }
     }
 
-    /// The path of the agent that made this one: of `/u/telegram/sub/0` it is `/u/telegram`. None
-    /// of a root.
+    /// The path of the agent that made this one: for `/u/telegram/sub/0` it is `/u/telegram`. None
+    /// for a root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let (_, above) = self.suffixes.split_last()?;
         Some(Self::from_parts(self.root.clone(), above.to_vec()))
     }
 
-    /// The paths of those that it comes from, its parent first and its root last; none of a root.
+    /// The paths of its ancestors, parent first and root last; none for a root.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         std::iter::successors(self.parent(), Self::parent)
     }
 
-    /// The path of the agent that all above it come from; its own when it is a root.
+    /// The path of the topmost ancestor; the path itself for a root.
     #[must_use]
     pub fn root(&self) -> Self {
         Self::from_parts(self.root.clone(), Vec::new())

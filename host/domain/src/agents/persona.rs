@@ -1,5 +1,5 @@
-//! Personas: an identity and its permissions, put over threads. Which model answers is none of
-//! theirs.
+//! Personas: an identity and its permissions, applied to threads. A persona does not choose the
+//! model.
 
 use crate::access::grant::PatternList;
 use crate::access::user::UserId;
@@ -45,8 +45,8 @@ serde_as_text!(PersonaId::from_str);
 
 /// One entry of the config's `personas` array.
 ///
-/// It narrows what agents may do that work as it, and never widens it: deny lists win, and an allow
-/// list that is there is one more that has to allow. It chooses no model.
+/// It narrows what agents may do that work under it, and never widens it. Deny lists win, and an
+/// allow list is one more list that has to allow. It chooses no model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Persona {
@@ -57,9 +57,9 @@ pub struct Persona {
     /// Identity of the persona, as text for the system prompt of its turns.
     #[serde(default)]
     pub identity: String,
-    /// The definition whose agents lead its main sessions.
+    /// The definition of the agents in its main sessions.
     pub agent: DefinitionId,
-    /// Users who may write to it; all users without.
+    /// Users who may write to it; by default all users.
     #[serde(default)]
     pub users: Option<Vec<String>>,
     /// Tools that may be used in its turns, and by agents that work for them.
@@ -77,8 +77,8 @@ pub struct Persona {
     /// Agents that its turns, and agents that work for them, may not hand work to.
     #[serde(default)]
     pub agent_denylist: Option<PatternList>,
-    /// Models that may answer in its turns, and agents that work for them, by their aliases;
-    /// without, it limits none.
+    /// Models that may answer in its turns, and in those of agents that work for them, by their
+    /// aliases. Without it, no model is excluded.
     #[serde(default)]
     pub model_allowlist: Option<PatternList>,
 }
@@ -88,13 +88,13 @@ pub struct Persona {
 pub struct Bounds {
     /// The denials of the agents above its own, and of its persona.
     pub denies: Denies,
-    /// The most that it may do.
+    /// The permissions that limit it.
     pub permissions: Permissions,
 }
 
 impl Bounds {
-    /// Returns these bounds of a turn under way, less what its persona does not permit by now.
-    /// Nothing is permitted in the name of one that is gone.
+    /// Returns these bounds of an open turn, reduced to what its persona permits now. A deleted
+    /// persona permits nothing.
     #[must_use]
     pub fn within(self, persona: Option<&Persona>) -> Self {
         match persona {
@@ -127,7 +127,7 @@ impl Persona {
             .is_none_or(|users| users.iter().any(|named| named == user.as_str()))
     }
 
-    /// Returns the most that its turns may do, and agents that work for them.
+    /// Returns the permissions of its turns, and of agents that work for them.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
         Permissions {
@@ -138,8 +138,8 @@ impl Persona {
         }
     }
 
-    /// Returns the denials of its turns, added to those of `others`. They go down with the work
-    /// that the turns hand over.
+    /// Returns the denials of its turns, added to `others`. Work that the turns hand over inherits
+    /// them.
     #[must_use]
     pub fn denies(&self, others: &Denies) -> Denies {
         Denies {
@@ -150,7 +150,7 @@ impl Persona {
         }
     }
 
-    /// The system prompt of its turns: who it is, before what the agent is.
+    /// The system prompt of its turns: the persona's text, followed by the agent's.
     #[must_use]
     pub fn prompt(&self, of_agent: &str) -> String {
         if self.identity.trim().is_empty() {

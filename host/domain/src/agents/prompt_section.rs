@@ -1,10 +1,10 @@
-//! Names of the sections of a system prompt, by which a definition switches them off.
+//! Names of the sections of a system prompt, with which a definition switches them off.
 
 use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A section of the system prompt after its base. They are in the order of the prompt.
+/// A section of the system prompt after its base, in the order of the prompt.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -14,7 +14,7 @@ pub enum SectionName {
     Tools,
     /// The skills that are used on a command line.
     Skills,
-    /// The items that tools keep and people look at.
+    /// The items that tools store and people see.
     ArtifactItems,
     /// The description of the line that clients put before a message.
     MessageContext,
@@ -34,7 +34,7 @@ words!(SectionName {
 });
 
 impl SectionName {
-    /// Returns whether it may differ from one run to the next while nothing is configured anew.
+    /// Returns whether it may differ between two runs of an unchanged configuration.
     #[must_use]
     pub fn is_volatile(self) -> bool {
         match self {

@@ -1,8 +1,8 @@
-//! Residency: whether an agent is at work, rests, or is done for good, as seen from what is stored
-//! and the time.
+//! Residency: whether an agent is active, sleeping or dead, according to its stored data and the
+//! time.
 //!
-//! It is an axis of its own beside what is durable of an agent (active or archived) and beside its
-//! runs: nothing is stored for it, nothing has to be woken, and a restart changes nothing.
+//! Residency is independent of an agent's durable state (active or archived) and of its runs. It is
+//! not stored, no agent has to be woken, and a restart changes nothing.
 
 use crate::agents::path::PathKind;
 use crate::values::text::words;
@@ -12,29 +12,29 @@ use utoipa::ToSchema;
 
 /// Milliseconds without work after which an agent sleeps.
 pub const IDLE_SIGNAL_MS: u64 = 60_000;
-/// Milliseconds without work after which an agent that was made for a piece of work is dead.
+/// Milliseconds without work after which an agent that was made for one piece of work is dead.
 pub const POISON_PILL_MS: u64 = 3_600_000;
 
-/// The residency of an agent: whether it is at work, rests, or is done for good.
+/// The residency of an agent: whether it is active, sleeping or dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Residency {
-    /// A run of it is open or an input waits, or that was so a moment ago. Leads to sleeping.
+    /// It has an open run or a waiting input, or had one a moment ago. Next: sleeping.
     Active,
-    /// Nothing has happened for a while. Work makes it active again, and time alone an agent dead
-    /// that was made for a piece of work.
+    /// Nothing has happened for a while. Work makes it active again. Time alone makes an agent dead
+    /// that was made for one piece of work.
     Sleeping,
-    /// It was made for a piece of work that ended long ago: nothing is posted to it any more, and
-    /// all of it can be read. Leads nowhere.
+    /// It was made for a piece of work that ended long ago. It receives nothing more, and all of it
+    /// can still be read. This state is final.
     Dead,
 }
 
-/// The times without work after which an agent sleeps or is dead.
+/// The idle times after which an agent sleeps or is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Milliseconds until it sleeps.
     pub idle_signal_ms: u64,
-    /// Milliseconds until one that was made for a piece of work is dead.
+    /// Milliseconds until an agent that was made for one piece of work is dead.
     pub poison_pill_ms: u64,
 }
 
@@ -50,24 +50,24 @@ impl Default for Patience {
 /// The known facts about an agent's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// True if a run of it is open, or an input waits whose time has come.
+    /// True if it has an open run, or a waiting input that is due.
     pub is_busy: bool,
-    /// Time at which an input or a turn last came; none when none ever did.
+    /// Time of its latest input or turn; none if it never had any.
     pub last: Option<Timestamp>,
     /// Time at which the agent was made.
     pub made: Timestamp,
 }
 
 impl Work {
-    /// Returns the time since which it has nothing to do; none while it has.
+    /// Returns the time since which it is idle; none while it is busy.
     #[must_use]
     pub fn idle_since(&self) -> Option<Timestamp> {
         (!self.is_busy).then(|| self.last.unwrap_or(self.made))
     }
 }
 
-/// Returns the residency of an agent at a time. One that never had any work is never dead: its work
-/// is still to come.
+/// Returns the residency of an agent at a time. An agent that has not had any work yet is never
+/// dead.
 #[must_use]
 pub fn residency(kind: PathKind, work: Work, patience: Patience, now: Timestamp) -> Residency {
     let Some(since) = work.idle_since() else {

@@ -1,4 +1,4 @@
-//! Roles: what a user may do with an agent that is shared.
+//! Roles: what a user may do with a shared agent.
 
 use crate::values::error_code::ErrorCode;
 use crate::values::refusal::Refusal;
@@ -17,9 +17,9 @@ pub enum AgentRole {
     Primary,
     /// A member of a team: talks with it and sees everybody's sessions.
     Shared,
-    /// Being guided: talks with it and sees the sessions that they began themselves.
+    /// A guided user: talks with it and sees only their own sessions.
     Mentee,
-    /// Sees everybody's sessions and does not talk with it.
+    /// Sees everybody's sessions and may not talk with it.
     Observer,
 }
 
@@ -28,19 +28,20 @@ pub enum AgentRole {
 pub enum Right {
     /// Looking at the agent itself.
     Inspect,
-    /// Opening sessions, talking and answering in them, ending them, and telling the agent one's
-    /// own preferences.
+    /// Opening sessions, talking and answering in them, ending them, and setting one's own
+    /// preferences.
     Interact,
-    /// Clearing and deleting sessions of other users. One's own take [`Self::Interact`].
+    /// Clearing and deleting sessions of other users. A user's own sessions need
+    /// [`Self::Interact`].
     DisposeOfOthers,
     /// Archiving it.
     Archive,
     /// Assigning users, changing their roles, removing them, handing the agent over.
     Assign,
-    /// Its name, system prompt, settings, and the preferences that hold for everybody.
+    /// Its name, system prompt, settings, and the preferences for all users.
     Configure,
-    /// Teaching the agent for all its users. What it learns in the user's sessions and marks as
-    /// meant for everybody is kept for everybody.
+    /// Teaching the agent for all its users. Memories from the user's sessions that the agent marks
+    /// as meant for everybody are kept for everybody.
     Teach,
 }
 
@@ -79,8 +80,7 @@ impl AgentRole {
         }
     }
 
-    /// Returns whether the role sees sessions that other users began, with everything that happened
-    /// in them.
+    /// Returns whether the role sees other users' sessions, with all their events.
     #[must_use]
     pub fn sees_all_sessions(self) -> bool {
         self != Self::Mentee
@@ -89,7 +89,7 @@ impl AgentRole {
     /// Checks that it allows something.
     ///
     /// # Errors
-    /// It does not.
+    /// It does not permit it.
     pub fn permits(self, right: Right) -> Result<(), Refusal> {
         if self.may(right) {
             return Ok(());

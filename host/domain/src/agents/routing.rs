@@ -1,33 +1,33 @@
-//! Routing of a message whose sender names no thread. It goes to the thread that speaks of the same
-//! thing, by what a search found and how long ago that was written.
+//! Routing of a message whose sender names no thread. It goes to the thread on the same subject,
+//! according to a search's matches and their age.
 //!
-//! No model is asked. Every message that full-text search finds has a rank: the more of the
-//! searched terms it has and the rarer they are, the higher. A thread has the rank of its best
-//! message, and a part of that of the next few. Recent messages weigh more. When two threads are
-//! close, the sender is asked which one is meant.
+//! Routing uses no model. Every message that full-text search finds has a rank. The rank grows with
+//! the number of matching terms and with their rarity. A thread has the rank of its best message,
+//! plus a part of the ranks of the next few. Recent messages weigh more. When two threads are
+//! close, the sender is asked to choose.
 
 use crate::values::id::SessionId;
 use crate::values::time::Timestamp;
 use std::collections::HashMap;
 
-/// Messages of one thread that count beside its best.
+/// Messages of one thread that count in addition to its best.
 const SUPPORTING_MAX: usize = 3;
-/// The part of its rank that each of them adds.
+/// The fraction of its rank that each of them adds.
 const SUPPORT: f64 = 0.25;
-/// Days after which half of what recency adds is gone.
+/// Days after which half of the bonus for recency is left.
 const HALF_LIFE_DAYS: f64 = 14.0;
-/// The part of a rank that recency does not touch.
+/// The fraction of a rank that is independent of recency.
 const LASTING: f64 = 0.5;
-/// Part of the best thread's score from which another one is close.
+/// Fraction of the best thread's score from which another thread is close.
 const CLOSE: f64 = 0.8;
-/// Threads of which one is asked at most.
+/// The most threads between which the sender is asked to choose.
 pub const ASKED_MAX: usize = 5;
 const DAY_MS: f64 = 86_400_000.0;
 
 /// A message that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FoundMessage {
-    /// The session whose thread it is of.
+    /// The session of the thread.
     pub session: SessionId,
     /// Its rank; more is better.
     pub rank: f64,
@@ -35,32 +35,32 @@ pub struct FoundMessage {
     pub time: Timestamp,
 }
 
-/// A thread that speaks of what is sought.
+/// A thread on the subject of the message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
     /// The session.
     pub session: SessionId,
-    /// Its score; more is better, and 1 is the best of those that were found.
+    /// Its score; more is better, and 1 is the best match.
     pub score: f64,
-    /// Messages of it that were found.
+    /// The number of its messages that were found.
     pub found: usize,
-    /// Time at which the last of them was written.
+    /// Time at which the latest of them was written.
     pub last: Timestamp,
 }
 
-/// The thread to which a message goes.
+/// The thread that receives a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pick {
-    /// No thread speaks of it.
+    /// No thread matches.
     None,
-    /// This one does; the next best, if there is one, is not close.
+    /// This thread; the next best, if any, is not close.
     One {
         /// The best.
         best: Candidate,
         /// The next best.
         next: Option<Candidate>,
     },
-    /// These do, the best first, and none of them is clearly meant.
+    /// These threads, the best first; none is clearly meant.
     Several(Vec<Candidate>),
 }
 
@@ -93,8 +93,8 @@ pub fn pick(found: &[FoundMessage], now: Timestamp) -> Pick {
     }
 }
 
-/// The threads, the best first. Of two that fit equally well the one with the smaller id is first,
-/// so that the same question always gets the same answer.
+/// The threads, the best first. Of two equal threads the one with the smaller id is first, so that
+/// the same search always has the same result.
 fn rank(found: &[FoundMessage], now: Timestamp) -> Vec<Candidate> {
     let mut by_session: HashMap<SessionId, Vec<&FoundMessage>> = HashMap::new();
     for message in found
@@ -139,7 +139,7 @@ fn rank(found: &[FoundMessage], now: Timestamp) -> Vec<Candidate> {
 
 /// Returns the factor for a message's rank, by its age.
 fn recency(time: Timestamp, now: Timestamp) -> f64 {
-    // Ages of millions of years are not told apart.
+    // Precision is irrelevant for ages of millions of years.
     #[expect(
         clippy::cast_precision_loss,
         reason = "an age in milliseconds is far below what a float tells apart"
@@ -148,7 +148,7 @@ fn recency(time: Timestamp, now: Timestamp) -> f64 {
     LASTING + (1.0 - LASTING) * (-days / HALF_LIFE_DAYS).exp2()
 }
 
-/// Returns the reason why a thread was picked, as text for people.
+/// Returns the reason why a thread was chosen, as text for people.
 #[must_use]
 pub fn explain(best: &Candidate, next: Option<&Candidate>) -> String {
     let times = if best.found == 1 {

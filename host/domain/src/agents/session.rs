@@ -1,5 +1,4 @@
-//! An agent's structured sessions: the one that holds its slot, and the records of those that have
-//! ended.
+//! An agent's structured sessions: the one that occupies its slot, and the records of ended ones.
 
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
@@ -9,14 +8,14 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The type of a session that is a chat, and no structured session.
+/// The type of a chat session, which is no structured session.
 pub const CHAT: &str = "chat";
 /// Ended sessions that an agent keeps; all of them can be listed.
 pub const HISTORY_MAX: usize = 10;
 /// Bytes of a summary that the history keeps; a longer one is in its event only.
 pub const SUMMARY_BYTES_MAX: usize = 8 << 10;
 
-/// A structured session that holds its agent's slot.
+/// A structured session that occupies its agent's slot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActiveSession {
     /// Its id.
@@ -36,7 +35,7 @@ pub struct ActiveSession {
     pub phase: Phase,
     /// Client actions that were answered.
     pub interactions: u64,
-    /// Items on its record from another system, which do not count towards its limit of items.
+    /// Items imported from another system, which do not count towards its limit of items.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub items_imported: u32,
 }
@@ -47,11 +46,11 @@ pub struct ActiveSession {
 pub enum Phase {
     /// The agent is at work.
     Active,
-    /// It waits for the client. An execution state exists here and nowhere else.
+    /// It waits for the client. Only this state has an execution state.
     AwaitingClientAction {
-        /// The first of the questions that are not answered.
+        /// The first unanswered question.
         pending: Box<PendingAction>,
-        /// The questions that were asked after it.
+        /// The questions that were asked later.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         further: Vec<PendingAction>,
         /// The point from which the agent continues.
@@ -72,20 +71,20 @@ impl Phase {
     }
 }
 
-/// A question that waits for its answer.
+/// An open question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingAction {
-    /// The operation that asked: what an answer must name.
+    /// The operation that asked, which an answer must name.
     pub tool_call_id: OperationId,
     /// The guest's name for the operation, or the tool that asked.
     pub tool_name: String,
-    /// The action as it is shown, with the schema for its answer.
+    /// The action as the client sees it, with the schema for its answer.
     #[serde(flatten)]
     pub action: ClientAction,
 }
 
-/// The point from which an agent continues when its client has answered. It refers to the log of
-/// the run and to its thread, which hold everything else. The design's `ExecutionState` is rendered
+/// The point from which an agent continues after its client's answer. It refers to the log of the
+/// run and to its thread, which contain everything else. The design's `ExecutionState` is derived
 /// from it on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Execution {
@@ -103,7 +102,7 @@ pub struct Execution {
     pub suspended_at: Timestamp,
 }
 
-/// The way in which a structured session ended.
+/// The kind of end of a structured session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SessionEnd)]
@@ -126,7 +125,7 @@ pub struct PastSession {
     pub session_type: String,
     /// The user who began it.
     pub started_by: UserId,
-    /// The way in which it ended.
+    /// The kind of its end.
     pub status: EndStatus,
     /// Time at which it began.
     pub started_at: Timestamp,
@@ -137,7 +136,8 @@ pub struct PastSession {
     pub terminated_reason: Option<String>,
     /// Client actions that were answered.
     pub interactions: u64,
-    /// The agent's summary; none when it was terminated, or is over [`SUMMARY_BYTES_MAX`].
+    /// The agent's summary; none if it was terminated, or if the summary exceeds
+    /// [`SUMMARY_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Value>,
 }

@@ -1,9 +1,10 @@
 //! Skills: components and folders that an agent reads about in files and uses by commands, instead
-//! of being shown schemas.
+//! of seeing their schemas.
 //!
-//! A skill has a `SKILL.md` in the Agent Skills format below `/skills/{id}`. That of a component is
-//! made from its tools, or is the operator's own; a folder of the operator's is a skill without any
-//! component, too. Nothing here is a file of the machine: the files are texts in memory.
+//! A skill has a `SKILL.md` in the Agent Skills format below `/skills/{id}`. For a component, the
+//! host generates it from the tools, or the operator supplies it. A folder of the operator's is
+//! also a skill without a component. None of these are files of the machine: they are texts in
+//! memory.
 
 mod flags;
 mod folder;
@@ -35,9 +36,9 @@ pub const ROOT: &str = "/skills";
 pub const SKILL_FILE: &str = "SKILL.md";
 /// Bytes of a command line.
 pub const COMMAND_BYTES_MAX: usize = 16 << 10;
-/// Calls of tools that one command line makes.
+/// The most tool calls of one command line.
 pub const COMMAND_CALLS_MAX: usize = 32;
-/// Milliseconds that a command line may take, with all calls that it makes.
+/// Milliseconds that a command line may take, with all its calls.
 pub const COMMAND_MS_MAX: u64 = 1_800_000;
 /// Characters of a generated skill's description.
 const GENERATED_CHARS_MAX: usize = 300;
@@ -57,7 +58,7 @@ pub struct SkillListing {
     pub cli_path: Option<String>,
 }
 
-/// The form in which an agent is offered the tools of a component.
+/// The form in which a component's tools are offered to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
     /// As tools, with their schemas.
@@ -68,7 +69,7 @@ pub enum Offer {
     Nothing,
 }
 
-/// One skill as an agent is offered it.
+/// One skill as it is offered to an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skill {
     /// Its id.
@@ -88,8 +89,8 @@ pub struct SkillSet {
     files: BTreeMap<String, Arc<str>>,
 }
 
-/// Returns the form in which an agent is offered a component, by the exposure and the lists of its
-/// definition. The lists have no say where everything is a tool.
+/// Returns the form in which a component is offered to an agent, by the exposure and the lists of
+/// its definition. The lists are ignored if everything is exposed as tools.
 #[must_use]
 pub fn offer(definition: &Definition, component: &str) -> Offer {
     match definition.tool_exposure {
@@ -102,8 +103,8 @@ pub fn offer(definition: &Definition, component: &str) -> Offer {
     }
 }
 
-/// Returns whether the skill lists of a definition let it have a skill. A deny wins, and a missing
-/// allow list allows everything.
+/// Returns whether the skill lists of a definition allow a skill. A deny wins, and a missing allow
+/// list allows everything.
 #[must_use]
 pub fn is_listed(definition: &Definition, id: &str) -> bool {
     let denied = definition
@@ -117,16 +118,16 @@ pub fn is_listed(definition: &Definition, id: &str) -> bool {
     allowed && !denied
 }
 
-/// Returns whether a definition leaves an agent a skill that it had. The lists of skills have no
-/// say where everything is a tool by now.
+/// Returns whether a definition still allows a skill that an agent had. The skill lists are ignored
+/// if everything is now exposed as tools.
 #[must_use]
 pub fn is_left(definition: &Definition, id: &str) -> bool {
     definition.tool_exposure == ToolExposure::Tools || is_listed(definition, id)
 }
 
-/// Returns the skills of an agent: of components that offer it these tools as skills, and of the
-/// operator's folders, by id. A folder with the name of a component replaces what is made from the
-/// component's tools.
+/// Returns the skills of an agent by id: those of components that offer it these tools as skills,
+/// and the operator's folders. A folder with the name of a component replaces the generated skill
+/// of that component.
 #[must_use]
 pub fn skills_of(
     definition: &Definition,
@@ -175,7 +176,7 @@ impl Skill {
         }
     }
 
-    /// Returns a tool of its command, by its name or by the rest of it after the id.
+    /// Returns a tool of its command, by its full name or by the part after the id.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
         let long = format!("{}_{name}", self.id.replace('-', "_"));
@@ -202,7 +203,7 @@ impl SkillSet {
         Self { skills, files }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
@@ -230,7 +231,7 @@ impl SkillSet {
         &self.files
     }
 
-    /// Returns a tool that some command calls, and the skill that has the command.
+    /// Returns a tool that a command calls, and the skill of that command.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<(&Skill, &ToolDefinition)> {
         self.skills.iter().find_map(|skill| {
@@ -318,7 +319,7 @@ fn generated(id: &str, tools: Vec<ToolDefinition>) -> Skill {
     }
 }
 
-/// Returns the text that stands where a shell would have a program.
+/// Returns the text at the place where a shell has a program.
 fn command_text(skill: &Skill) -> String {
     let names: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
     format!(

@@ -1,10 +1,10 @@
-//! The agent aggregate: an agent as the fold of its stream. Its transitions are in the
-//! modules below, one file each. Each takes the agent as it is and returns events, or a refusal.
+//! The agent aggregate: an agent as the fold of its stream. Its transitions are in the modules
+//! below, one file each. Each transition reads the agent and returns events, or a refusal.
 //!
-//! Transcripts are not in it: they are turns and messages. The seven invariants of the design hold
-//! in every fold: at most one session is active; an execution state exists only while it waits; an
-//! answer names what waits; none starts while another is active; none is active when the agent is
-//! archived; each user has one role; a user is PRIMARY.
+//! Transcripts are not part of it: they are turns and messages. Every fold keeps the seven
+//! invariants of the design. At most one session is active; an execution state exists only while it
+//! waits; an answer names its question. No session starts while another is active; none is active
+//! when the agent is archived; each user has one role; a user is PRIMARY.
 
 pub mod assignment;
 pub mod configure;
@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 pub struct Agent {
     /// Its id.
     pub id: AgentId,
-    /// The template it was made from.
+    /// The definition from which it was made.
     pub definition: DefinitionId,
     /// The agent's type, such as `tutor`.
     pub agent_type: String,
@@ -48,22 +48,23 @@ pub struct Agent {
     pub path: AgentPath,
     /// The kind of that address.
     pub kind: PathKind,
-    /// Configuration of the agent beside its address.
+    /// Configuration of the agent besides its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
-    /// The user who created it. A user's rights to the agent follow from the assignments alone.
+    /// The user who created it. A user's rights to the agent are determined by the assignments
+    /// alone.
     pub owner_user_id: UserId,
     /// Its name.
     pub name: String,
-    /// Time and reason of its archiving; none while it is not archived.
+    /// Time and reason of its archiving; none for an active agent.
     pub archived: Option<Archived>,
     /// Its users, in the order in which they were assigned.
     pub assignments: Vec<Assignment>,
-    /// Denials of the agents that spawned it. They bind this agent too, for as long as it lives.
+    /// Denials of the agents that spawned it. They bind this agent too, for its whole life.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// Permissions of all turns that spawned it, by personas, roles and paths. It may do no more,
-    /// for as long as it lives.
+    /// Permissions of all turns that spawned it, by personas, roles and paths. They bind this agent
+    /// too, for its whole life.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
     /// Its own system prompt, in place of its definition's.
@@ -72,8 +73,8 @@ pub struct Agent {
     pub settings: Map<String, Value>,
     /// Preferences that it remembers for all its users.
     pub preferences: Map<String, Value>,
-    /// True if anything that it remembers, for any user, was learned in a turn that rests on
-    /// content from outside.
+    /// True if any of its memories, for any user, was learned in a turn that rests on content from
+    /// outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remembers_untrusted: bool,
     /// Preferences that it remembers for each user.
@@ -84,15 +85,15 @@ pub struct Agent {
     pub total_interactions: u64,
     /// Number of structured sessions that ended well.
     pub successful_completions: u64,
-    /// The structured session that holds its slot.
+    /// The structured session that occupies its slot.
     pub active_session: Option<ActiveSession>,
-    /// Sessions that ended last, the latest first: [`HISTORY_MAX`] at most.
+    /// The sessions that ended last, latest first: [`HISTORY_MAX`] at most.
     pub session_history: Vec<PastSession>,
     /// Time of creation.
     pub created_at: Timestamp,
     /// Time at which its stream last changed the agent.
     pub updated_at: Timestamp,
-    /// Time at which a structured session last began or went on.
+    /// Time at which a structured session last began or continued.
     pub last_interaction_at: Option<Timestamp>,
 }
 
@@ -106,7 +107,7 @@ pub struct Archived {
 }
 
 impl Agent {
-    /// The agent after one more event of its stream; none before it was created.
+    /// The agent after one more event of its stream; none before it is created.
     #[must_use]
     pub fn apply(agent: Option<Self>, event: &Event) -> Option<Self> {
         match (agent, event) {
@@ -126,8 +127,7 @@ impl Agent {
         after
     }
 
-    /// Makes an agent from its first event. Its creator is PRIMARY from the beginning, by that
-    /// event and no second one.
+    /// Makes an agent from its first event, which also makes its creator PRIMARY.
     #[must_use]
     pub fn created(created: &AgentCreated) -> Self {
         let owner = created.owner_user_id.clone();
@@ -213,7 +213,7 @@ impl Agent {
         }
     }
 
-    /// Folds what changes the agent's memory and settings.
+    /// Applies changes of the agent's memory and settings.
     fn advance_settings(&mut self, event: &Event) {
         match event {
             Event::PreferencesUpdated(it) => {
@@ -312,7 +312,7 @@ impl Agent {
                 }
                 self.changed(it.terminated_at);
             }
-            // Everything else stands in other streams, or changes nothing here.
+            // All other events are in other streams, or change nothing here.
             _ => {}
         }
     }
@@ -343,7 +343,7 @@ impl Agent {
         self.last_interaction_at = Some(at);
     }
 
-    /// A question waits no more; the session is active again with the last of them.
+    /// Closes a question. After the last one the session is active again.
     fn take_action(&mut self, call: OperationId, at: Timestamp) {
         if let Some(phase) = self.phase_mut() {
             let mut waiting: Vec<_> = phase
@@ -364,8 +364,8 @@ impl Agent {
         self.changed(at);
     }
 
-    /// Adds a session in front, unless it ended before others did, as one that is imported may
-    /// have.
+    /// Adds a session in front. An imported session that ended before others goes to its place by
+    /// time.
     fn remember(&mut self, session: PastSession) {
         let earlier = self
             .session_history

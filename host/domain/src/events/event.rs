@@ -1,8 +1,8 @@
-//! Every event of the host: what is stored, hash-chained, and all state is a fold of.
+//! All events of the host. They are stored in a hash chain, and all state is a fold of them.
 //!
-//! Payloads carry everything that a fold needs, times included; handlers never ask a clock. A
-//! variant's serialised name is its CloudEvents type; a payload that changes shape gets a new
-//! version, never a new meaning, and [`upcast`] reads the old ones as the new.
+//! Payloads contain everything that a fold needs, times included; handlers never ask a clock. A
+//! variant's serialised name is its CloudEvents type. A payload that changes shape gets a new
+//! version, never a new meaning, and [`upcast`] converts the old versions to the new.
 
 mod agent;
 mod boundary;
@@ -81,7 +81,7 @@ pub enum Event {
     /// An agent exists, at a path.
     #[serde(rename = "agent.created.v1")]
     AgentCreated(AgentCreated),
-    /// An agent was archived: its stream stays and takes nothing more.
+    /// An agent was archived: its stream stays and accepts no more events.
     #[serde(rename = "agent.archived.v1")]
     AgentArchived(AgentArchived),
     /// A user was assigned to an agent.
@@ -93,16 +93,16 @@ pub enum Event {
     /// A user was removed from an agent.
     #[serde(rename = "agent.user.unassigned.v1")]
     UserUnassigned(UserUnassigned),
-    /// An agent has another name.
+    /// An agent was renamed.
     #[serde(rename = "agent.renamed.v1")]
     AgentRenamed(AgentRenamed),
-    /// The configuration of an agent changed: all that is kept about it beside its address.
+    /// The configuration of an agent changed: all its stored fields besides its address.
     #[serde(rename = "agent.config.updated.v1")]
     AgentConfigured(Box<AgentConfigured>),
     /// An agent got a system prompt of its own, or lost it.
     #[serde(rename = "agent.prompt.overridden.v1")]
     PromptOverridden(PromptOverridden),
-    /// Keys were merged into an agent's settings, or taken away.
+    /// Keys were merged into an agent's settings, or removed.
     #[serde(rename = "agent.settings.updated.v1")]
     SettingsUpdated(SettingsUpdated),
     /// Keys were merged into an agent's preferences.
@@ -123,82 +123,83 @@ pub enum Event {
     /// A structured session began to wait for its client.
     #[serde(rename = "agent.execution.suspended.v1")]
     ExecutionSuspended(Box<ExecutionSuspended>),
-    /// Its client answered the last of what waited, and it goes on.
+    /// Its client answered the last open question, and it continues.
     #[serde(rename = "agent.execution.resumed.v1")]
     ExecutionResumed(ExecutionResumed),
-    /// A structured session asked something more while it waited.
+    /// A structured session asked a further question while it waited.
     #[serde(rename = "agent.client.action.requested.v1")]
     ActionRequested(Box<ActionRequested>),
     /// Its client answered one of several questions.
     #[serde(rename = "agent.client.response.received.v1")]
     ResponseReceived(ResponseReceived),
-    /// A question is not to be answered any more.
+    /// A question was withdrawn.
     #[serde(rename = "agent.client.action.withdrawn.v1")]
     ActionWithdrawn(ActionWithdrawn),
-    /// A structured session of another system, which had ended there, joined the agent's history.
+    /// A structured session that had ended in another system joined the agent's history.
     #[serde(rename = "agent.session.imported.v1")]
     SessionImported(SessionImported),
     /// A note was kept for recall.
     #[serde(rename = "agent.note.remembered.v1")]
     NoteRemembered(NoteRemembered),
-    /// A note was forgotten: what it said is erased from the event that kept it.
+    /// A note was forgotten: its text is erased from the event that stored it.
     #[serde(rename = "agent.note.forgotten.v1")]
     NoteForgotten(NoteForgotten),
     /// A session exists.
     #[serde(rename = "session.opened.v1")]
     SessionOpened(SessionOpened),
-    /// A session is called something else, or nothing.
+    /// A session was renamed, or lost its name.
     #[serde(rename = "session.renamed.v1")]
     SessionRenamed(SessionRenamed),
-    /// A session was pinned, or is not pinned any more.
+    /// A session was pinned or unpinned.
     #[serde(rename = "session.pinned.v1")]
     SessionPinned(SessionPinned),
-    /// Keys were merged into a session's attributes, or taken away.
+    /// Keys were merged into a session's attributes, or removed.
     #[serde(rename = "session.attributes.updated.v1")]
     SessionAttributed(SessionAttributed),
-    /// A session points to an empty thread again. Its turns stay, and what else points to them.
+    /// A session was reset to an empty thread. Its turns are kept, and so are other references to
+    /// them.
     #[serde(rename = "session.cleared.v1")]
     SessionCleared(SessionCleared),
-    /// A session was deleted: it can no longer be found. Its turns stay, and what else points to
-    /// them.
+    /// A session was deleted: it can no longer be found. Its turns are kept, and so are other
+    /// references to them.
     #[serde(rename = "session.deleted.v1")]
     SessionDeleted(SessionDeleted),
     /// A session's own queue settings changed.
     #[serde(rename = "session.queue.configured.v1")]
     QueueConfigured(QueueConfigured),
-    /// An input was accepted: from here on nothing loses it.
+    /// An input was accepted: from here on it cannot be lost.
     #[serde(rename = "session.input.accepted.v1")]
     InputAccepted(InputAccepted),
     /// A turn joined the tree and the session's head moved to it.
     #[serde(rename = "session.turn.committed.v1")]
     TurnCommitted(TurnCommitted),
-    /// A session has turns that its memory agent has not read, and will get when it is idle; or it
-    /// is not to be read after all.
+    /// A session has turns that its memory agent has not read, and will read when the session is
+    /// idle. Or the session is not to be read any more.
     #[serde(rename = "session.memory.due.v1")]
     MemoryDue(MemoryDue),
-    /// Turns of a session were handed to its memory agent. No later reading begins before them.
+    /// Turns of a session were given to its memory agent. No later reading begins before them.
     #[serde(rename = "session.memory.read.v1")]
     MemoryRead(MemoryRead),
-    /// A structured session's item went on record.
+    /// An item of a structured session was recorded.
     #[serde(rename = "session.item.recorded.v1")]
     ItemRecorded(ItemRecorded),
-    /// A client kept what is filled in so far in the widget of an open question.
+    /// A client stored the present input in the widget of an open question.
     #[serde(rename = "session.ui.saved.v1")]
     UiSaved(UiSaved),
     /// A client handed over a file.
     #[serde(rename = "session.file.uploaded.v1")]
     FileUploaded(FileUploaded),
-    /// An input could not be dealt with and was put aside, to be looked at and requeued.
+    /// An input could not be processed and was set aside, for an operator to inspect and requeue.
     #[serde(rename = "session.input.dead.v1")]
     InputDead(InputDead),
-    /// An input that had been put aside waits again.
+    /// An input that had been set aside waits again.
     #[serde(rename = "session.input.requeued.v1")]
     InputRequeued(InputRequeued),
-    /// An input that waited was cancelled, or one that had been put aside was dropped for good.
+    /// A waiting input was cancelled, or an input that was set aside was discarded.
     #[serde(rename = "session.input.cancelled.v1")]
     InputCancelled(InputCancelled),
-    /// Inputs that waited were dropped, because more came than the queue holds. The next turn of
-    /// messages reports them.
+    /// Waiting inputs were dropped, because the queue was full. The next turn of messages reports
+    /// them.
     #[serde(rename = "session.inputs.dropped.v1")]
     InputsDropped(InputsDropped),
     /// A run began and claimed its inputs.
@@ -207,50 +208,50 @@ pub enum Event {
     /// The agent was stepped.
     #[serde(rename = "run.stepped.v1")]
     RunStepped(Box<RunStepped>),
-    /// A step trapped or met a limit; nothing of it counts but the attempt.
+    /// A step trapped or met a limit; only the attempt counts.
     #[serde(rename = "run.step_failed.v1")]
     StepFailed(StepFailed),
-    /// A run is gone on with after the host ended without being told to. Recorded before anything
-    /// of it is done again.
+    /// A run continues after the host ended unexpectedly. Recorded before any of its work is
+    /// repeated.
     #[serde(rename = "run.recovered.v1")]
     RunRecovered(RunRecovered),
     /// Outcomes arrived and no step followed at once.
     #[serde(rename = "run.settled.v1")]
     RunSettled(RunSettled),
-    /// A tool's call goes on in another segment.
+    /// A tool call continues in another segment.
     #[serde(rename = "operation.continued.v1")]
     OperationContinued(Continuation),
     /// A client answered a tool's question; the next segment is due.
     #[serde(rename = "operation.answered.v1")]
     OperationAnswered(Answer),
-    /// A user agreed to a call that the host asked about, or did not. The answer is used up when
-    /// the call is sent.
+    /// A user approved or refused a call that the host asked about. Sending the call uses up the
+    /// answer.
     #[serde(rename = "operation.approval.answered.v1")]
     ApprovalAnswered(ApprovalAnswered),
     /// A non-idempotent segment is about to be sent. After a crash this distinguishes "sent" from
     /// "never sent".
     #[serde(rename = "operation.started.v1")]
     OperationStarted(OperationStarted),
-    /// A model is about to be asked again for the same call, which the budget allows. After a crash
-    /// this shows which attempts there may have been.
+    /// A model is about to be asked again for the same call, within the budget. After a crash, this
+    /// event shows which attempts may have been made.
     #[serde(rename = "operation.attempted.v1")]
     OperationAttempted(Box<OperationAttempted>),
     /// The prompts of a run were cut, because they outgrew the window of a model. Recorded before
-    /// the model is asked; the thread loses nothing.
+    /// the next model call; the thread loses nothing.
     #[serde(rename = "run.cut.v1")]
     RunCut(Box<RunCut>),
     /// A run ended.
     #[serde(rename = "run.ended.v1")]
     RunEnded(RunEnded),
     /// The decisions of the boundary during a call: what was granted, refused and limited. They
-    /// include what left the host.
+    /// include the data that left the host.
     #[serde(rename = "boundary.decided.v1")]
     BoundaryDecided(Box<BoundaryDecided>),
-    /// A tool's call wrote to a bucket. In the commit of the call's outcome, or of what it left for
-    /// its next segment.
+    /// A tool call wrote to a bucket. In the commit of the call's outcome, or of its state for the
+    /// next segment.
     #[serde(rename = "keyvalue.written.v1")]
     KeyValueWritten(KeyValueWritten),
-    /// A component is served with a grant that it did not have before, or with other code.
+    /// A component is served with a new grant, or with other code.
     #[serde(rename = "component.admitted.v1")]
     ComponentAdmitted(ComponentAdmitted),
     /// A user has an API key.
@@ -259,16 +260,16 @@ pub enum Event {
     /// An API key no longer counts.
     #[serde(rename = "user.key.revoked.v1")]
     KeyRevoked(KeyRevoked),
-    /// A service's key for a person stands for a user from now on.
+    /// A service's key for a person was bound to a user.
     #[serde(rename = "user.connector.bound.v1")]
     ConnectorKeyBound(ConnectorKeyBound),
-    /// A service's key no longer stands for a user.
+    /// A service's key was unbound from a user.
     #[serde(rename = "user.connector.unbound.v1")]
     ConnectorKeyUnbound(ConnectorKeyUnbound),
     /// A user made a definition of their own from a template.
     #[serde(rename = "user.definition.made.v1")]
     DefinitionMade(Box<DefinitionMade>),
-    /// A definition that a user had made is no longer there. Its agents stay, and take no words.
+    /// A user's definition was removed. Its agents stay and accept no messages.
     #[serde(rename = "user.definition.removed.v1")]
     DefinitionRemoved(DefinitionRemoved),
     /// The host serves a store that was restored from a backup.
@@ -278,85 +279,86 @@ pub enum Event {
     /// before the answer was given.
     #[serde(rename = "operator.read.v1")]
     OperatorRead(OperatorRead),
-    /// Another configuration is in force, for every turn that begins from here on.
+    /// A new configuration is in force, for every turn that begins from now on.
     #[serde(rename = "config.reloaded.v1")]
     ConfigReloaded(Box<ConfigReloaded>),
-    /// A configuration that was read again was refused as a whole: what was in force stays so.
+    /// A reloaded configuration was refused as a whole: the old one stays in force.
     #[serde(rename = "config.refused.v1")]
     ConfigRefused(Box<ConfigRefused>),
     /// An event of an agent's own.
     #[serde(rename = "plugin.emitted.v1")]
     PluginEmitted(PluginEmitted),
-    /// Turns that were made elsewhere joined the tree.
+    /// Turns from elsewhere joined the tree.
     #[serde(rename = "session.turns.imported.v1")]
     TurnsImported(TurnsImported),
-    /// The purge of a session that was deleted, or of an agent that was archived, began. Its
-    /// content is erased from here on.
+    /// The purge of a deleted session, or of an archived agent, began. Its content is erased from
+    /// here on.
     #[serde(rename = "purge.begun.v1")]
     PurgeBegun(PurgeBegun),
-    /// It was: this much is gone, and this much stays because others point to it.
+    /// The purge is complete: this much was erased, and this much was kept because others refer to
+    /// it.
     #[serde(rename = "purge.done.v1")]
     Purged(Purged),
-    /// A trigger is there, or is another one under the same name.
+    /// A trigger was defined, or replaced under the same name.
     #[serde(rename = "trigger.defined.v1")]
     TriggerDefined(TriggerDefined),
-    /// A trigger is no longer there. Its history stays.
+    /// A trigger was removed. Its history is kept.
     #[serde(rename = "trigger.removed.v1")]
     TriggerRemoved(TriggerRemoved),
-    /// A trigger is not fired until somebody resumes it.
+    /// A trigger was paused until somebody resumes it.
     #[serde(rename = "trigger.paused.v1")]
     TriggerPaused(TriggerPaused),
     /// A trigger is fired again.
     #[serde(rename = "trigger.resumed.v1")]
     TriggerResumed(TriggerResumed),
-    /// An event of a trigger was accepted: from here on nothing loses it.
+    /// A trigger event was accepted: from here on it cannot be lost.
     #[serde(rename = "trigger.event.accepted.v1")]
     TriggerEventAccepted(TriggerEventAccepted),
-    /// Trigger events of a trigger's schedule were passed over.
+    /// Trigger events of a trigger's schedule were skipped.
     #[serde(rename = "trigger.events.skipped.v1")]
     TriggerEventsSkipped(TriggerEventsSkipped),
-    /// A trigger was fired: its trigger event is acknowledged, and its messages are to be handed
+    /// A trigger was fired: its trigger event is acknowledged, and its messages wait to be handed
     /// over.
     #[serde(rename = "trigger.fired.v1")]
     TriggerFired(TriggerFired),
-    /// A trigger event could not be dealt with, and is tried again or given up.
+    /// A trigger event could not be processed, and is tried again or given up.
     #[serde(rename = "trigger.event.failed.v1")]
     TriggerEventFailed(TriggerEventFailed),
     /// The messages of a trigger run were handed over.
     #[serde(rename = "trigger.posted.v1")]
     TriggerPosted(TriggerPosted),
-    /// An operator should know something of a trigger.
+    /// A trigger has a trouble that an operator should know of.
     #[serde(rename = "trigger.troubled.v1")]
     TriggerTroubled(TriggerTroubled),
-    /// Messages arrived from people outside: from here on nothing loses them.
+    /// Messages arrived from people outside: from here on they cannot be lost.
     #[serde(rename = "connector.received.v1")]
     ConnectorReceived(ConnectorReceived),
-    /// It is known what became of messages that had arrived.
+    /// The fate of inbound messages was decided.
     #[serde(rename = "connector.inbound.settled.v1")]
     InboundMessagesSettled(InboundMessagesSettled),
-    /// A sender whom nobody knows got a pairing code.
+    /// An unknown sender received a pairing code.
     #[serde(rename = "connector.pairing.offered.v1")]
     PairingOffered(PairingOffered),
     /// A pairing was confirmed, declined or expired.
     #[serde(rename = "connector.pairing.settled.v1")]
     PairingSettled(PairingSettled),
-    /// A message to people outside is to be sent. In the commit of what it comes of.
+    /// A message to people outside is to be sent. Stored in the commit of its cause.
     #[serde(rename = "connector.outbound.queued.v1")]
     OutboundMessageQueued(OutboundMessageQueued),
     /// A message to people outside is about to be sent. After a crash this distinguishes "sent"
     /// from "never sent".
     #[serde(rename = "connector.outbound.started.v1")]
     OutboundMessageStarted(OutboundMessageStarted),
-    /// It is known what became of an attempt to send a message to people outside.
+    /// An attempt to send a message to people outside has ended.
     #[serde(rename = "connector.outbound.settled.v1")]
     OutboundMessageSettled(OutboundMessageSettled),
-    /// A message to people outside that had been given up is tried again.
+    /// A given-up message to people outside is tried again.
     #[serde(rename = "connector.outbound.requeued.v1")]
     OutboundMessageRequeued(OutboundMessageRequeued),
-    /// An operator should know something of a connector.
+    /// A connector has a trouble that an operator should know of.
     #[serde(rename = "connector.troubled.v1")]
     ConnectorTroubled(ConnectorTroubled),
-    /// An operator should know something of a provider of models.
+    /// A provider of models has a trouble that an operator should know of.
     #[serde(rename = "provider.troubled.v1")]
     ProviderTroubled(ProviderTroubled),
 }

@@ -1,15 +1,16 @@
-//! Sessions of the system that this one replaces, as they are imported: one agent for each user and
-//! session type.
+//! Import of sessions from the system that this one replaces: one agent for each user and session
+//! type.
 //!
 //! The document is `{"format": "agent-host.sessions/1", "sessions": [...]}`; a session has the
-//! fields of the design's `Session.to_dict` and a `user_id`. What else it has is ignored, so that
-//! an export of the old system is taken as it is. A document is read whole or refused whole, with
-//! the place of the first thing at fault; `docs/old-sessions.md` says what becomes of each field.
-//! Never in here: what this host is configured with.
+//! fields of the design's `Session.to_dict` and a `user_id`. Other fields are ignored, so that an
+//! export of the old system is accepted unchanged. A document is accepted or refused as a whole,
+//! with the place of the first fault. `docs/old-sessions.md` describes the fate of each field. This
+//! module never reads the host's configuration.
 //!
-//! It can go: deleting it takes this file and `import/` (970 lines, and 520 of tests), its callers
-//! (`command/import.rs` of the broker and of the program, `routes/import.rs` of the API: 670), and
-//! the transition `agent/import_session.rs`. The event stays, for what was imported.
+//! This module can be removed: delete this file and `import/` (970 lines, and 520 of tests), its
+//! callers (`command/import.rs` of the broker and of the program, `routes/import.rs` of the API:
+//! 670), and the transition `agent/import_session.rs`. The event stays, for sessions that were
+//! imported.
 
 mod fields;
 mod item;
@@ -31,7 +32,7 @@ use std::collections::HashMap;
 pub const FORMAT: &str = "agent-host.sessions/1";
 /// Sessions in one document.
 pub const SESSIONS_MAX: usize = 100_000;
-/// Milliseconds by which the clock of the old system may have been ahead of this one's.
+/// Milliseconds by which the old system's clock may have been ahead of this host's.
 const AHEAD_MS_MAX: u64 = 300_000;
 
 /// A document of old sessions.
@@ -39,19 +40,19 @@ const AHEAD_MS_MAX: u64 = 300_000;
 pub struct OldSessions {
     /// [`FORMAT`].
     pub format: String,
-    /// The issuer that vouched for the users of the old system. Their sessions then belong to the
-    /// users whom that issuer's tokens mean here. Without it their ids are taken as they are.
+    /// The issuer that vouched for the users of the old system. Their sessions are imported for the
+    /// users whom that issuer's tokens identify here. Without it their ids are used unchanged.
     pub issuer: Option<Voucher>,
     /// The sessions, in any order.
     pub sessions: Vec<Value>,
 }
 
-/// An issuer of tokens, and how its users are called here.
+/// An issuer of tokens, and the rule for its users' names here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Voucher {
     /// The `iss` of its tokens.
     pub issuer: String,
-    /// The rule by which its users are named.
+    /// The rule for the names of its users.
     pub naming: Naming,
 }
 
@@ -68,7 +69,7 @@ pub struct ImportFault {
 /// Reads a document: its sessions, in the order in which they began.
 ///
 /// # Errors
-/// The first thing in it that cannot be meant.
+/// The first invalid element.
 pub fn read(document: &OldSessions, now: Timestamp) -> Result<Vec<OldSession>, ImportFault> {
     if document.format != FORMAT {
         let message = format!("it is `{}` and must be `{FORMAT}`", document.format);

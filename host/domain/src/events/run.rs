@@ -1,11 +1,10 @@
-//! The run aggregate: one turn in the making, as the fold of its stream.
+//! The run aggregate: one turn in progress, as the fold of its stream.
 //!
-//! The step engine's rules are in the modules below, one transition each: what wakes an agent and
-//! the news it is given ([`intake`]), what its decision leads to ([`check`], [`decide`],
-//! [`effects`]), what attempts at models cost ([`attempt`]), how operations settle ([`settle`]),
-//! how a run ends ([`end`]), what people outside are told of it ([`outward`](mod@outward)), and
-//! what a restart does with what was open ([`recover`]). The steps of a run that compacts its
-//! thread are in [`compact`].
+//! The step engine's rules are in the modules below, one transition each. [`intake`] decides when
+//! an agent wakes and with which news. [`check`], [`decide`] and [`effects`] apply its decision.
+//! [`attempt`] counts the cost of attempts at models, [`settle`] settles operations, and [`end`]
+//! ends a run. [`outward`](mod@outward) reports to people outside, and [`recover`] handles open
+//! work after a restart. The steps of a run that compacts its thread are in [`compact`].
 
 pub mod attempt;
 mod calls;
@@ -49,10 +48,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A call of a model that was shown the whole thread, and has replied.
+/// A completed model call that included the whole thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewestCall {
-    /// The model that was asked, by its alias or name; none for the host's own.
+    /// The requested model, by its alias or name; none for the host's own.
     pub model: Option<String>,
     /// Tokens that the call used.
     pub usage: Usage,
@@ -61,7 +60,7 @@ pub struct NewestCall {
 /// Something that the client was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientQuestion {
-    /// The question as the client was shown it.
+    /// The question as the client saw it.
     pub action: ClientAction,
     /// Time of the question.
     pub at: Timestamp,
@@ -72,19 +71,19 @@ pub struct ClientQuestion {
 /// A run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The event with which it began.
+    /// The start of the run.
     pub started: RunStarted,
-    /// Steps that were taken: the number of the next one.
+    /// The number of steps so far, which is the number of the next one.
     pub step: u32,
-    /// Attempts at the next step that failed.
+    /// Failed attempts at the next step.
     pub failed_attempts: u32,
-    /// Recoveries in a row, after the host ended without being told to. A step, an outcome and
-    /// another segment of a call are progress, after which it counts anew. Another attempt at what
-    /// was lost is none, and neither is that a timer elapsed or the client answered, nor a step
-    /// that heard only that: it may happen beside what ends the host.
+    /// Recoveries in a row after the host ended unexpectedly. Progress resets it: a step, an
+    /// outcome or another segment of a call. Another attempt at lost work is no progress. Neither
+    /// is an elapsed timer, an answer of the client, or a step whose only news is one of these:
+    /// they may happen while something else ends the host.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub recoveries: u32,
-    /// The component that its next step runs on.
+    /// The component for its next step.
     pub component: Digest,
     /// Its messages, in order. They are shared, so that a copy of a run does not copy them.
     #[serde(with = "crate::thread::message::shared")]
@@ -97,35 +96,35 @@ pub struct Run {
     pub asked: BTreeMap<String, ClientQuestion>,
     /// Outcomes that are recorded and not yet reported to the agent.
     pub untold: Vec<(Operation, Settlement)>,
-    /// Outcomes that stand in the thread already and are not yet reported to the agent.
+    /// Outcomes that are in the thread and not yet reported to the agent.
     pub untold_stopped: Vec<News>,
     /// The outcomes and messages it waits for; none before the first step.
     pub wait: Option<(Until, bool)>,
-    /// The decision with which the last step would have ended the run, had no messages arrived
-    /// meanwhile. If those are taken back, the run ends so.
+    /// The last step's decision to end the run, deferred because messages arrived meanwhile. If
+    /// those messages are withdrawn, the run ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Decision>,
-    /// The code of the model's call over which that decision gave up: see [`Run::model_failure`].
+    /// The code of the model call that caused that decision: see [`Run::model_failure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred_over: Option<String>,
     /// Inputs that it claimed.
     pub claimed: Vec<InputId>,
-    /// Number of them that the agent has answered: those claimed at its last reply, after which the
-    /// run went on with messages that had arrived meanwhile.
+    /// Number of inputs that the agent has answered: those claimed at its last reply, after which
+    /// the run continued with newer messages.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub answered: usize,
-    /// The most hops of what it claimed ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+    /// The most hops of its inputs ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     pub hops: u32,
-    /// The memo that the last step left.
+    /// The memo of the last step.
     pub memo: Option<Memo>,
     /// The session's state, a blob.
     pub session_state: Digest,
-    /// Blobs that results outside the thread have shown it.
+    /// Blobs from results outside the thread.
     pub shown: BTreeSet<Digest>,
-    /// Bytes that its tools have left and asked between the segments of their calls.
+    /// Bytes of its tools' states and questions between the segments of their calls.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub segments_bytes: u64,
-    /// The part of its limits that is spent.
+    /// The spent part of its limits.
     pub spending: Spending,
     /// Its first calls, for a caller that waits for its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -133,18 +132,19 @@ pub struct Run {
     /// Number of calls that programs in a model's place made for it.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub own_calls: u32,
-    /// True if it replied to its caller before its end. Its end then tells the caller nothing more.
+    /// True if it replied to its caller before its end. Its end then reports nothing more to the
+    /// caller.
     pub replied: bool,
-    /// True if it has heard or was shown something that rests on content from outside: see
+    /// True if any of its input or its thread rests on content from outside: see
     /// [`Run::is_untrusted`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// True if others spend from its accounts, or may. It has handed work over, or set itself a
+    /// True if others may spend from its accounts, because it has handed work over or set itself a
     /// reminder.
     pub shares: bool,
-    /// The newest call of a model that was shown the whole thread.
+    /// The newest model call that included the whole thread.
     pub newest_call: Option<NewestCall>,
-    /// The newest cut of its prompts for each model that it asks for; under no name for the host's
+    /// The newest cut of its prompts for each requested model; under an empty name for the host's
     /// own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cuts: BTreeMap<String, PromptCut>,
@@ -153,11 +153,11 @@ pub struct Run {
     /// The time for which it waited for people.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub waited: Waited,
-    /// The way in which it ended; none while it is open.
+    /// The kind of its end; none while it is open.
     pub ended: Option<TurnEnd>,
 }
 
-/// An event that cannot follow what came before it: the stream is damaged, or this code is.
+/// An event that cannot follow the previous ones: the stream is damaged, or this code is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a run's events do not fit together: {0}")]
 pub struct Corrupt(pub String);
@@ -205,7 +205,7 @@ impl Run {
     /// The fold of a stream.
     ///
     /// # Errors
-    /// When the events do not begin with a start or do not follow from each other.
+    /// If the events do not begin with a start or do not follow from each other.
     pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, Corrupt> {
         let mut run: Option<Self> = None;
         for event in events {
@@ -230,7 +230,7 @@ impl Run {
     /// [`Self::apply`] in place, for callers that fold as events are committed.
     ///
     /// # Errors
-    /// When the event cannot follow; the run is then of no further use.
+    /// When the event cannot follow; the run is then unusable.
     pub fn advance(&mut self, event: &Event) -> Result<(), Corrupt> {
         match event {
             Event::RunStepped(stepped) => self.apply_stepped(stepped)?,
@@ -269,8 +269,8 @@ impl Run {
             }
             Event::RunEnded(ended) => self.apply_ended(ended)?,
             Event::RunStarted(_) => return Err(Corrupt("it starts twice".to_owned())),
-            // A plugin's own events stand in the stream and mean nothing to the run; the others
-            // stand elsewhere.
+            // A plugin's own events are in the stream without meaning for the run; the others are
+            // in other streams.
             _ => {}
         }
         self.note_wait(event);
@@ -317,7 +317,7 @@ impl Run {
             self.start(operation, stepped.time);
         }
         self.claimed.extend(&stepped.claimed);
-        // The reply of a compaction answers nobody: without its end, nothing has come of it.
+        // The reply of a compaction answers nobody: until the run ends, it has no effect.
         if self.started.compacts.is_none() && stepped.decision.replies() {
             self.answered = self.claimed.len();
         }
@@ -338,7 +338,7 @@ impl Run {
         self.failed_attempts = 0;
         (self.wait, self.deferred) = match &stepped.decision {
             Decision::Wait(Wait { until, hear, .. }) => (Some((*until, *hear)), None),
-            // Decided while messages were waiting: the run goes on with them at once.
+            // Decided while messages were waiting: the run continues with them at once.
             decision => (Some((Until::Any, decision.hears())), Some(decision.clone())),
         };
         Ok(())
@@ -433,7 +433,7 @@ impl Run {
         }
         self.spending.charge(&open, settlement);
         self.note_outcome(settlement);
-        // With a cut of its own, a summary may be among its attempts. The call itself is the last.
+        // With a cut, a summary may be among its attempts. The call itself is the last.
         let is_cut = open.cut.as_ref().is_some_and(|cut| cut.is_own);
         let is_failed = matches!(settlement.outcome, OperationOutcome::Failed { .. });
         let last = settlement.attempts.len().saturating_sub(1);
@@ -476,7 +476,7 @@ impl Run {
         self.open.values().find(|open| open.operation.key == key)
     }
 
-    /// One of its messages.
+    /// The message of this id.
     #[must_use]
     pub fn message(&self, id: MessageId) -> Option<&Message> {
         let first = self.messages.first()?.id;
@@ -492,14 +492,14 @@ impl Run {
         unpaired(self.messages.iter().map(Arc::as_ref))
     }
 
-    /// Returns whether a model or a tool is, or should be, working.
+    /// Returns whether a model or a tool works, or should.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.open.values().any(Open::is_active)
     }
 }
 
-/// Calls among some messages that have no result among them.
+/// Calls without results among some messages.
 #[must_use]
 pub fn unpaired<'a>(
     messages: impl IntoIterator<Item = &'a Message> + Clone,

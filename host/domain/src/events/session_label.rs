@@ -9,7 +9,7 @@ use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// Bytes of all that is noted of a session, as JSON.
+/// Bytes of a session's attributes as JSON.
 pub const ATTRIBUTES_BYTES_MAX: usize = 16 << 10;
 
 /// A session as a label.
@@ -25,22 +25,22 @@ pub struct Label<'a> {
     pub attributes: &'a Map<String, Value>,
 }
 
-/// Changes of a label; a field that is none stays as it is.
+/// Changes of a label; a missing field is unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
-    /// Its name; none within takes it away.
+    /// The new name; an inner none removes it.
     pub name: Option<Option<String>>,
     /// True to pin it, false to unpin it.
     pub pinned: Option<bool>,
-    /// Keys to merge into its attributes; `null` takes one away.
+    /// Keys to merge into its attributes; `null` removes a key.
     pub attributes: Option<Map<String, Value>>,
 }
 
 impl Label<'_> {
-    /// Returns the events of a change; none if nothing differs.
+    /// Returns the events of a change; none if nothing changes.
     ///
     /// # Errors
-    /// The name is none; there would be more attributes than are kept.
+    /// The name is invalid, or there would be too many attributes.
     pub fn change(&self, changes: Changes, time: Timestamp) -> Result<Vec<Event>, Refusal> {
         let session = self.session;
         let mut events = Vec::new();

@@ -1,9 +1,9 @@
-//! Telemetry: what happens on the host in the terms of the designs, for whoever watches it.
+//! Telemetry: events on the host in the terms of the designs, for observers.
 //!
-//! It is apart from the stored events: nothing of it is stored or read back, and nothing depends on
-//! it. Most of it follows from stored events ([`telemetry_of`]); the calls of models are told as
-//! they are made. It has ids, numbers, names of tools and models, and codes, and nothing that
-//! users, models or tools said.
+//! Telemetry is separate from the stored events: it is not stored or read back, and nothing depends
+//! on it. Most of it is derived from stored events ([`telemetry_of`]); model calls are reported as
+//! they are made. It contains ids, numbers, names of tools and models, and codes, and no text of
+//! users, models or tools.
 
 mod filter;
 mod reported;
@@ -25,21 +25,21 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Characters of a tool's name. What a model writes for one may be longer.
+/// The most characters of a tool's name. A model may write a longer one.
 pub const TOOL_CHARS_MAX: usize = 80;
 
 /// A kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TelemetryKind {
-    /// An agent was made of its definition.
+    /// An agent was made from its definition.
     AgentInitialized,
     /// An agent has its address.
     AgentRegistered,
-    /// An agent takes messages.
+    /// An agent accepts messages.
     AgentReady,
     /// An agent gave up its address.
     AgentUnregistered,
-    /// An agent takes nothing more.
+    /// An agent stopped accepting events.
     AgentShutdown,
     /// A message was accepted.
     MessageReceived,
@@ -47,15 +47,15 @@ pub enum TelemetryKind {
     MessageProcessing,
     /// A turn answered a message.
     MessageProcessed,
-    /// A message has no answer, and will have none.
+    /// A message will never have an answer.
     MessageFailed,
-    /// A model is about to be asked.
+    /// A model is about to be called.
     LlmRequestStart,
-    /// The first chunk of a reply came.
+    /// The first chunk of a reply was received.
     LlmStreamStart,
-    /// A chunk of a reply came.
+    /// A chunk of a reply was received.
     LlmStreamChunk,
-    /// The last chunk of a reply came.
+    /// The last chunk of a reply was received.
     LlmStreamEnd,
     /// A model replied.
     LlmRequestComplete,
@@ -118,14 +118,14 @@ impl ToSchema for TelemetryKind {
     }
 }
 
-/// The error that an event tells of.
+/// The error that an event reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TelemetryError {
     /// A stable code, or one that an agent or a tool chose.
     pub code: String,
-    /// The stage at which it went wrong.
+    /// The stage of the failure.
     pub category: ErrorCategory,
-    /// True if the same may succeed later.
+    /// True if a retry may succeed.
     pub retryable: bool,
 }
 
@@ -136,14 +136,14 @@ pub struct TelemetryEvent {
     pub kind: TelemetryKind,
     /// Time at which it happened.
     pub time: Timestamp,
-    /// The agent, session and run that it is about.
+    /// The agent, session and run of the event.
     pub subject: Subject,
     /// Further ids and numbers by name.
     pub data: Map<String, Value>,
-    /// The error, of an event that tells of one.
+    /// The error that the event reports, if any.
     pub error: Option<TelemetryError>,
-    /// The text of a chunk of a reply. Shown only to an operator who asked for it and whose reading
-    /// is on record.
+    /// The text of a chunk of a reply. Shown only to an operator who asked for it, and whose
+    /// reading is recorded.
     pub content: Option<Arc<str>>,
 }
 
@@ -168,7 +168,7 @@ impl TelemetryEvent {
         self
     }
 
-    /// The same, with the error that it tells of.
+    /// The same, with the error that it reports.
     #[must_use]
     pub fn failing(mut self, error: TelemetryError) -> Self {
         self.error = Some(error);

@@ -1,10 +1,10 @@
-//! The mark of a reply that is not whole: cut off at the limit of its length, withheld by the
-//! provider, or declined by the model.
+//! The mark of an incomplete reply: cut off at its length limit, withheld by the provider, or
+//! declined by the model.
 //!
-//! The mark is a part of the message, beside what the model said, so that the turn tree commits to
-//! it and it goes wherever the message goes: to clients, into transcripts, to other hosts. The
-//! agent reads it as an opaque part, whose handle tells which mark it is. It has that also in the
-//! result of a hidden call, which is no message. A whole reply has no mark.
+//! The mark is a part of the message, after the model's own parts. The turn tree thus commits to
+//! it, and it is copied wherever the message goes: to clients, into transcripts, to other hosts.
+//! The agent reads it as an opaque part, whose handle identifies the mark. The result of a hidden
+//! call, which is no message, has the part too. A complete reply has no mark.
 
 use crate::thread::message::{Message, Part, Role};
 use crate::thread::model::Stop;
@@ -13,27 +13,27 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-/// The provider and the model of the part that holds a mark: none that a request ever goes to.
+/// The provider and the model of the part that contains a mark: no request is ever sent to them.
 const MARKED_BY: (&str, &str) = ("agent-host", "stop");
 /// The field of the mark.
 const STOP: &str = "stop";
-/// Beginning of the origin of a model's words.
+/// Beginning of the origin of a model's messages.
 const OF_A_MODEL: &str = "model:";
 /// Origin of an agent's own words.
 const OWN_WORDS: &str = "agent";
 
-/// The words in place of a reply of a model that has none.
+/// The text in place of an empty reply of a model.
 pub const NO_ANSWER: &str = "[the model gave no answer]";
 
-/// The reason why a reply is not whole.
+/// The reason why a reply is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CutOff {
-    /// It reached the limit of its tokens, or filled the model's window.
+    /// It reached its token limit, or filled the model's window.
     Length,
     /// The provider withheld the rest, or all of it.
     ContentFilter,
-    /// The model declined to answer. What it said is its refusal.
+    /// The model declined to answer. Its text is the refusal.
     Refusal,
 }
 
@@ -44,8 +44,8 @@ words!(CutOff {
 });
 
 impl CutOff {
-    /// Returns the reason for which a reply stopped too early; none if it is whole, or stopped for
-    /// a reason that this host does not know.
+    /// Returns the reason why a reply stopped too early. None if the reply is complete, or stopped
+    /// for a reason that this host does not know.
     #[must_use]
     pub fn of_stop(stop: &Stop) -> Option<Self> {
         match stop {
@@ -56,7 +56,7 @@ impl CutOff {
         }
     }
 
-    /// Returns the mark among the parts of a reply; none if it is whole.
+    /// Returns the mark among the parts of a reply; none if it is complete.
     #[must_use]
     pub fn of_parts(parts: &[Part]) -> Option<Self> {
         parts.iter().find_map(|part| match part {
@@ -71,8 +71,8 @@ impl CutOff {
         })
     }
 
-    /// The part of a message that holds the mark. No provider is sent it, and only the host writes
-    /// one.
+    /// The part of a message that contains the mark. It is sent to no provider, and only the host
+    /// writes one.
     #[must_use]
     pub fn part(self) -> Part {
         let (provider, model) = MARKED_BY;
@@ -83,7 +83,7 @@ impl CutOff {
         }
     }
 
-    /// Says it in a few words, of a reply.
+    /// Describes the reason in a few words.
     #[must_use]
     pub fn said(self) -> &'static str {
         match self {
@@ -94,14 +94,14 @@ impl CutOff {
     }
 }
 
-/// Returns whether a part was written by the host and not by a provider.
+/// Returns whether the host wrote a part, and not a provider.
 pub(crate) fn is_by_host(provider: &str) -> bool {
     provider == MARKED_BY.0
 }
 
-/// Returns the reply of a turn with these messages: the agent's last. If those are the agent's own
-/// words about a reply that was cut off, that reply is before them in it. If they are a model's and
-/// say nothing, [`NO_ANSWER`] stands in their place; an agent's own silence is meant.
+/// Returns the reply of a turn with these messages: the agent's last message. If that is the
+/// agent's own text about a reply that was cut off, the reply precedes it in the result. If it is a
+/// model's and empty, [`NO_ANSWER`] is added; an agent's own silence is intended.
 #[must_use]
 pub fn reply<'m>(messages: impl DoubleEndedIterator<Item = &'m Message>) -> Option<Message> {
     let mut newest_first = messages.rev();
@@ -122,7 +122,7 @@ pub fn reply<'m>(messages: impl DoubleEndedIterator<Item = &'m Message>) -> Opti
     Some(reply)
 }
 
-/// Returns whether a message of a model has nothing for people, and nothing says why.
+/// Returns whether a model's message has no text for people, and no reason for that.
 fn is_unanswered(message: &Message) -> bool {
     let is_silent = |part: &Part| match part {
         Part::Text { text } => text.trim().is_empty(),

@@ -1,4 +1,4 @@
-//! Messages: the content of a conversation, immutable once it is there.
+//! Messages: the content of a conversation, which never changes.
 
 use crate::access::redact::Redactor;
 use crate::thread::speaker::Speaker;
@@ -16,13 +16,13 @@ pub type MessageId = u64;
 #[serde(rename_all = "snake_case")]
 #[schema(as = MessageRole)]
 pub enum Role {
-    /// The user, or a caller in the user's place.
+    /// The user, or a caller acting as the user.
     User,
     /// The model, or the agent itself.
     Assistant,
-    /// The result of one call that the model made.
+    /// The result of one of the model's calls.
     Tool,
-    /// A notice of the host to both of them.
+    /// A notice of the host to user and model.
     Notice,
 }
 
@@ -37,14 +37,14 @@ pub enum Part {
     },
     /// Bytes kept outside the message.
     Blob {
-        /// Digest under which they are stored.
+        /// Digest of the stored bytes.
         digest: Digest,
         /// Their media type.
         media_type: String,
         /// Number of bytes.
         size: u64,
     },
-    /// A call that the model made. Calls are counted from 0 within their message, in order.
+    /// A call by the model. Calls are counted from 0 within their message, in order.
     Call {
         /// The provider's id of the call. Providers repeat these: never use one as a key.
         call_id: String,
@@ -53,14 +53,14 @@ pub enum Part {
         /// The arguments, as the model wrote them: not necessarily JSON.
         arguments: String,
     },
-    /// A block that a provider wants back verbatim (thinking, signatures, unknown content blocks).
-    /// Sent back to the same provider and model only.
+    /// A block that a provider requires back verbatim (thinking, signatures, unknown content
+    /// blocks). Sent back to the same provider and model only.
     Opaque {
         /// The provider's name.
         provider: String,
         /// The provider's name of the model.
         model: String,
-        /// The content block as it came.
+        /// The content block as received.
         value: Value,
     },
 }
@@ -79,7 +79,7 @@ pub struct Answers {
     pub message: MessageId,
     /// The call's index in it.
     pub index: u32,
-    /// The provider's id of the call, to be sent back.
+    /// The provider's id of the call, which is sent back.
     pub call_id: String,
     /// The tool's name.
     pub name: String,
@@ -98,26 +98,26 @@ pub struct Message {
     pub parts: Vec<Part>,
     /// Origin of the message: `api`, `model:<name>`, `tool:<name>`, `agent:<path>`, `host`.
     pub origin: String,
-    /// True if its content came from outside the user's and the operator's control.
+    /// True if its content is from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
-    /// The one whose words it is, where its role and its origin do not tell.
+    /// The speaker, if role and origin do not identify the speaker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Speaker>,
     /// The call that it answers, if it is the result of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Answers>,
-    /// The mark that it had where it was written, if a file brought it from elsewhere. Its digest
-    /// holds that mark. Here it is untrusted, since nobody here vouches for the file.
+    /// The message's mark at its origin, if it was imported from a file. Its digest includes that
+    /// mark. Here it is untrusted, since nobody here vouches for the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marked_elsewhere: Option<bool>,
-    /// The salt of its digest; gone when it was erased.
+    /// The salt of its digest; removed when the message was erased.
     pub salt: Salt,
 }
 
 impl Message {
     /// Returns the digest to which the turn tree commits. It is the salted digest of role, parts,
-    /// origin, speaker and pairing. The message's place is not part of it.
+    /// origin, speaker and pairing. The message's place is not included.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut content = serde_json::json!({
@@ -129,7 +129,7 @@ impl Message {
         self.salt.digest(content.to_string().as_bytes())
     }
 
-    /// Returns the message as a file from elsewhere brings it: untrusted, with the same digest.
+    /// Returns the message as imported from a file: untrusted, with the same digest.
     #[must_use]
     pub fn from_elsewhere(self) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl Message {
         }
     }
 
-    /// Returns the message as it was where it was written.
+    /// Returns the message with its original mark.
     #[must_use]
     pub fn as_written(self) -> Self {
         Self {
@@ -149,13 +149,13 @@ impl Message {
         }
     }
 
-    /// Its text parts, one after the other.
+    /// Its text parts, concatenated.
     #[must_use]
     pub fn text(&self) -> String {
         text_of(&self.parts)
     }
 
-    /// The calls that the model made in it: index, the provider's id, name, arguments.
+    /// The model's calls in it: index, the provider's id, name, arguments.
     pub fn calls(&self) -> impl Iterator<Item = (u32, &str, &str, &str)> {
         self.parts
             .iter()
@@ -172,7 +172,7 @@ impl Message {
     }
 }
 
-/// Messages that several hold, in JSON as themselves.
+/// Shared messages, serialised as ordinary ones.
 pub(crate) mod shared {
     use super::Message;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -219,10 +219,10 @@ pub struct Draft {
     pub parts: Vec<Part>,
     /// Origin of the message.
     pub origin: String,
-    /// True if its content came from outside the user's and the operator's control.
+    /// True if its content is from outside the user's and the operator's control.
     #[serde(default)]
     pub untrusted: bool,
-    /// The one whose words it is, where its role and its origin do not tell.
+    /// The speaker, if role and origin do not identify the speaker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Speaker>,
     /// The call that it answers, if it is the result of one.
@@ -269,7 +269,7 @@ impl Draft {
 }
 
 impl Redactor {
-    /// Takes the secrets out of a part of a message. What a blob holds is elsewhere.
+    /// Removes the secrets from a part of a message. The contents of a blob are redacted elsewhere.
     pub fn part(&self, part: &mut Part) {
         let text = |text: &mut String| {
             if let Cow::Owned(redacted) = self.text(text) {

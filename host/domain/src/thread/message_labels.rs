@@ -1,5 +1,5 @@
-//! Labels that a client puts on a message, for itself: the host keeps and shows them, and no agent
-//! is told of them.
+//! Labels that a client puts on a message for itself: the host stores and shows them, and agents do
+//! not see them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,17 +17,17 @@ pub const VALUE_BYTES_MAX: usize = 256;
 pub struct MessageLabels(pub BTreeMap<String, String>);
 
 impl MessageLabels {
-    /// Returns whether there are none.
+    /// Returns whether there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Checks number and length of the labels. A name is made of `a-z`, `A-Z`, `0-9`, `.`, `-`, `_`
-    /// and `/`.
+    /// Checks number and length of the labels. A name consists of `a-z`, `A-Z`, `0-9`, `.`, `-`,
+    /// `_` and `/`.
     ///
     /// # Errors
-    /// The first fault, with what would be taken.
+    /// The first fault, with the allowed values.
     pub fn check(&self) -> Result<(), String> {
         if self.0.len() > LABELS_MAX {
             return Err(format!(
@@ -59,7 +59,7 @@ impl MessageLabels {
         Ok(())
     }
 
-    /// Returns whether a filter selects them: `name`, or `name=value`.
+    /// Returns whether a filter selects the labels: `name`, or `name=value`.
     #[must_use]
     pub fn matches(&self, filter: &str) -> bool {
         match filter.split_once('=') {

@@ -1,4 +1,4 @@
-//! Requests to models and their replies, in no provider's dialect.
+//! Requests to models and their replies, independent of providers' dialects.
 
 use crate::access::tool::ToolDefinition;
 use crate::thread::message::{Message, Part};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// Tokens that a call can have used in no time: more than the largest windows hold.
+/// Tokens that a call may use in any time, however short: more than the largest windows have.
 const TOKENS_AT_ONCE_MAX: u64 = 10_000_000;
-/// Tokens that a call can have used in each further millisecond, with all that it asked for.
+/// Tokens that a call may use in each further millisecond, with everything that it requested.
 const TOKENS_A_MS_MAX: u64 = 1_000;
 
 /// Tokens that a call used, as the provider counted them.
@@ -26,9 +26,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns it if a service can have used so much in this time, and none otherwise: a program
-    /// tells what it likes, and a budget counts it. No more of the prompt is from a cache than it
-    /// has.
+    /// Returns the usage if it is possible for a service within this time, and none otherwise: a
+    /// program may report any number, and a budget counts it. Cached tokens are limited to the
+    /// tokens of the prompt.
     #[must_use]
     pub fn possible(self, wall_ms: u64) -> Option<Self> {
         let max = TOKENS_A_MS_MAX.saturating_mul(wall_ms);
@@ -62,7 +62,7 @@ impl Usage {
 pub enum Stop {
     /// The model had finished.
     End,
-    /// It wants tools to be called.
+    /// It calls tools.
     ToolCalls,
     /// It reached the limit of tokens.
     Length,
@@ -74,15 +74,15 @@ pub enum Stop {
     Other(String),
 }
 
-/// Everything that one call of a model needs. Messages come with every call paired with a result.
+/// The input of one model call. Every call among the messages is paired with a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    /// A model's name or an alias of the operator's; the gateway's default without.
+    /// A model's name or an alias of the operator's; defaults to the gateway's default.
     pub model: Option<String>,
     /// System prompt blocks, those that change most often last.
     pub system: Vec<String>,
-    /// Number of blocks at the beginning of the system prompt that stay as they are from run to
-    /// run, so that a provider can keep them.
+    /// Number of blocks at the beginning of the system prompt that are the same in every run, so
+    /// that a provider can cache them.
     pub stable_blocks: usize,
     /// The conversation.
     pub messages: Vec<Message>,
@@ -107,17 +107,18 @@ pub struct Reply {
     pub provider: String,
     /// The provider's name of the model.
     pub model: String,
-    /// The tools of its own that a program in a model's place called for it, in order.
+    /// The names of the program's own tools that it called, in order, if a program took the model's
+    /// place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_calls: Vec<String>,
-    /// True if it rests on content from outside: a program with tools of its own gave it, and what
-    /// such a program has read nobody knows.
+    /// True if it rests on content from outside: it is from a program with its own tools, and the
+    /// host does not know what the program has read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
 }
 
-/// Puts results right behind the message whose calls they answer, as every provider demands. They
-/// are in the order of the calls. Everything else stays in its order.
+/// Puts results directly after the message whose calls they answer, as every provider demands. They
+/// are in the order of the calls. Other messages keep their order.
 #[must_use]
 pub fn arrange(messages: Vec<Message>) -> Vec<Message> {
     let (mut results, others): (Vec<Message>, Vec<Message>) = messages
@@ -140,7 +141,7 @@ pub fn arrange(messages: Vec<Message>) -> Vec<Message> {
                 .as_ref()
                 .is_some_and(|answers| answers.message <= id)
         }) {
-            // A result whose call is not in sight (the context begins after it) would be refused by
+            // A result without its call (the context begins after the call) would be refused by
             // every provider.
             if result
                 .answers

@@ -1,12 +1,12 @@
-//! The recorded cut of a run's prompts: a turn whose tool results outgrow its model's window goes
-//! on without the oldest of them.
+//! The recorded cut of a run's prompts: when a turn's tool results outgrow its model's window,
+//! later prompts omit the oldest of them.
 //!
-//! A thread loses nothing by it. The cut says what the run's models are shown no more, it is
-//! recorded before they are asked, and every later prompt of the run for the same model is made
-//! with it. [`extended`] chooses what goes, [`PromptCut::apply`] leaves it out. Calls are never
-//! parted from their results: both go by the place of the call.
+//! The thread loses nothing. The cut names what the run's models no longer see. It is recorded
+//! before the next model call, and applies to every later prompt of the run for the same model.
+//! [`extended`] chooses what to omit, [`PromptCut::apply`] omits it. Calls are never separated from
+//! their results: both go by the place of the call.
 //!
-//! This module does not ask for summaries, and does not know which run it is about.
+//! This module requests no summaries, and does not know its run.
 
 #[cfg(test)]
 mod tests;
@@ -18,62 +18,62 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Percentage of a model's window that a prompt may fill after a cut. It is well below the
-/// percentage at which one is due, so that the next calls are made with the same beginning.
+/// percentage that triggers a cut, so that the next calls share the same beginning.
 pub const TARGET_PERCENT: u64 = 60;
-/// Newest replies of the model that stay word for word, each with the results of its calls.
+/// The model's newest replies that stay word for word, each with the results of its calls.
 pub const EXCHANGES_KEPT: usize = 2;
-/// Tokens from which on a result is worth a stub.
+/// Tokens from which a result is replaced by a stub.
 pub const STUB_TOKENS_MIN: u64 = 250;
-/// Bytes of a result that its stub shows: of its beginning and its end.
+/// Bytes of a result that its stub shows, from its beginning and its end.
 const STUB_BYTES_MAX: usize = 320;
-/// The same of a message of the user.
+/// The same for a message of the user.
 const STUB_OF_WORDS_BYTES_MAX: usize = 2_000;
-/// Tokens of the notice about what is left out at most, beside its summary.
+/// The most tokens of the notice about omitted messages, without its summary.
 const NOTICE_TOKENS: u64 = 50;
-/// Tokens of a summary for which there is room, where it stands for hardly more and the prompt
-/// becomes shorter all the same.
+/// The least room for a summary, in tokens, even if the omitted content is hardly longer. The
+/// prompt has to become shorter all the same.
 const SUMMARY_TOKENS_MIN: u64 = 64;
 /// Origin of that notice.
 pub const ORIGIN: &str = "host:cut";
 
-/// The part of a conversation that the models of a run are shown no more, or not whole.
+/// The part of a conversation that the models of a run no longer see, or see shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PromptCut {
-    /// The results of calls, and messages of the user, that are shown as stubs.
+    /// The results of calls, and messages of the user, that are replaced by stubs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stubs: BTreeSet<MessageId>,
-    /// The last message that is left out, with all before it but the user's words; 0 for none. A
-    /// result is left out with its call, wherever it stands.
+    /// The last omitted message, together with all before it except the user's; 0 for none. A
+    /// result is omitted with its call, wherever it is.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub left_out_through: MessageId,
-    /// A model's summary of what is left out, if there is one.
+    /// A model's summary of the omitted messages, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// True if any of what is summarised came from outside the user's and the operator's control.
+    /// True if any summarised content came from outside the user's and the operator's control.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// Estimated tokens of the prompt for which it was made, before it.
+    /// Estimated tokens of the prompt before this cut.
     pub tokens_before: u64,
-    /// Estimated tokens of that prompt after it.
+    /// Estimated tokens of the prompt after this cut.
     pub tokens_after: u64,
 }
 
-/// The tokens that a prompt may have.
+/// The token limits of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Tokens that it is to have at most after a cut.
+    /// The most tokens after a cut.
     pub target: u64,
-    /// Tokens that it can have at most.
+    /// The most tokens that fit.
     pub most: u64,
-    /// Tokens beside its messages.
+    /// Tokens of the rest of the prompt.
     pub around: u64,
-    /// Tokens of a summary of what is left out.
+    /// Tokens of a summary of the omitted messages.
     pub summary: u64,
 }
 
 impl Room {
-    /// Returns the room in a model's window beside a reply, for a prompt with so many tokens
-    /// beside its messages. A reply counts with half of the window at most.
+    /// Returns the room for messages in a model's window, after a reply and this many other tokens
+    /// of the prompt. A reply counts as at most half of the window.
     #[must_use]
     pub fn of(window: u64, reply: u64, around: u64) -> Self {
         let most = window.saturating_sub(reply.min(window / 2));
@@ -85,7 +85,7 @@ impl Room {
         }
     }
 
-    /// Returns the room when a model refused a prompt of so many estimated tokens: half of them.
+    /// Returns the room after a model refused a prompt of this many estimated tokens: half of them.
     #[must_use]
     pub fn after_refusal(self, refused: u64) -> Self {
         let most = self.most.min(refused / 2);
@@ -105,7 +105,7 @@ impl PromptCut {
         self.left_out_through > former.left_out_through || !self.stubs.is_subset(&former.stubs)
     }
 
-    /// Returns the conversation as it is shown: without what is left out, with a notice in its
+    /// Returns the visible conversation: without the omitted messages, with a notice in their
     /// place, and with stubs. The messages are in the order of their places.
     #[must_use]
     pub fn apply(&self, messages: Vec<Message>) -> Vec<Message> {
@@ -133,7 +133,7 @@ impl PromptCut {
         shown
     }
 
-    /// Returns the estimated tokens by which it makes a conversation shorter.
+    /// Returns the estimated tokens by which it shortens a conversation.
     #[must_use]
     pub fn saved_tokens<'m>(&self, messages: impl IntoIterator<Item = &'m Message>) -> u64 {
         let mut saved = 0_u64;
@@ -150,8 +150,8 @@ impl PromptCut {
         saved.saturating_sub(reported.unwrap_or_default())
     }
 
-    /// Returns the messages that it leaves out and another does not: what a summary is made of,
-    /// beside the summary of the other.
+    /// Returns the messages that this cut omits and the former does not. They are summarised
+    /// together with the former summary.
     #[must_use]
     pub fn newly_left_out(&self, former: &Self, messages: &[Message]) -> Vec<Message> {
         messages
@@ -161,8 +161,8 @@ impl PromptCut {
             .collect()
     }
 
-    /// Returns the tokens that a summary of what is left out of a conversation may have. With it
-    /// the prompt is no longer than [`Self::tokens_after`].
+    /// Returns the room in tokens for a summary of the omitted messages. With it the prompt is no
+    /// longer than [`Self::tokens_after`].
     #[must_use]
     pub fn summary_room(&self, messages: Vec<Message>, room: Room) -> u64 {
         let bare = Self {
@@ -173,8 +173,8 @@ impl PromptCut {
         self.tokens_after.saturating_sub(tokens).min(room.summary)
     }
 
-    /// Returns it with a summary of all that is left out, at most as long as there is room for.
-    /// Without a text, the summary so far stays.
+    /// Returns it with a summary of all omitted messages, cut to the available room. Without a
+    /// text, the present summary stays.
     #[must_use]
     pub fn summarised(mut self, text: &str, summary_tokens_max: u64) -> Self {
         let bytes_max = usize::try_from(summary_tokens_max.saturating_mul(TOKEN_BYTES));
@@ -208,7 +208,7 @@ impl PromptCut {
     }
 }
 
-/// Returns the place by which a message goes: that of its call for a result, else its own.
+/// Returns the place by which a message is cut: that of its call for a result, otherwise its own.
 fn place(message: &Message) -> MessageId {
     message
         .answers
@@ -216,13 +216,14 @@ fn place(message: &Message) -> MessageId {
         .map_or(message.id, |answers| answers.message)
 }
 
-/// Returns whether a message is never left out: the user's words, and the summary of a compaction.
+/// Returns whether a message is never omitted: the user's messages, and the summary of a
+/// compaction.
 fn stays(message: &Message) -> bool {
     message.role == Role::User || Mark::of(message).is_some()
 }
 
-/// Returns a result or a message of the user in short: its beginning and end, its size, and where
-/// the whole of it is.
+/// Returns a shortened result or message of the user: its beginning and end, its size, and the
+/// place of the whole.
 fn stub(message: &Message) -> Message {
     let text = text_of(&message.parts);
     let mut whole = Vec::new();
@@ -270,10 +271,10 @@ fn tokens(message: &Message) -> u64 {
     estimated_tokens([message])
 }
 
-/// The course of a choice: the cut so far, and what the prompt has with it.
+/// The state of a choice: the cut so far, and the resulting prompt.
 struct Choice<'m> {
     cut: PromptCut,
-    /// The messages that are shown so far.
+    /// The visible messages so far.
     shown: Vec<&'m Message>,
     total: u64,
     /// Tokens of the notice so far.
@@ -283,13 +284,13 @@ struct Choice<'m> {
 }
 
 /// Returns a cut that shows less than a former one, so that the conversation fits into its room. It
-/// makes the prompt shorter, or leaves it as it is.
+/// never makes the prompt longer.
 ///
-/// Large results become stubs first, the oldest first. If that is not enough, whole exchanges are
-/// left out, the oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's words. As a
-/// last resort results in the newest exchanges become stubs too, the newest of all and what the
-/// user said behind the others. The cut may be too little all the same:
-/// [`PromptCut::tokens_after`] tells.
+/// Large results become stubs first, oldest first. If that is not enough, whole exchanges are
+/// omitted, oldest first. The newest [`EXCHANGES_KEPT`] stay, and so do the user's messages. As a
+/// last resort, results in the newest exchanges become stubs too. The newest result of all and the
+/// user's messages are last in this order. The cut may still be insufficient: see
+/// [`PromptCut::tokens_after`].
 #[must_use]
 pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptCut {
     let shown: Vec<&Message> = messages
@@ -331,7 +332,7 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
     choice.stub(room.most, |choice, message| {
         message.answers.is_some() && message.id != newest && !choice.cut.leaves_out(message)
     });
-    // A single message of the user, or result, may be longer than all the room there is.
+    // A single message of the user, or a single result, may exceed the whole room.
     choice.stub(room.most, |choice, message| {
         let is_said = message.role == Role::User || message.answers.is_some();
         is_said && !choice.cut.leaves_out(message)
@@ -349,15 +350,15 @@ pub fn extended(former: &PromptCut, messages: &[Message], room: Room) -> PromptC
 /// The tokens of some messages.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
-    /// The tokens that they have as they are.
+    /// Their tokens without the cut.
     whole: u64,
-    /// The tokens that they have as they are shown.
+    /// Their tokens with the cut.
     shown: u64,
 }
 
 impl Choice<'_> {
-    /// Makes stubs of large messages, the oldest first, until the prompt has no more tokens than
-    /// that.
+    /// Replaces large messages by stubs, oldest first, until the prompt has at most this many
+    /// tokens.
     fn stub(&mut self, most: u64, may: impl Fn(&Self, &Message) -> bool) {
         for message in self.shown.clone() {
             if self.total <= most {
@@ -378,8 +379,8 @@ impl Choice<'_> {
         }
     }
 
-    /// Leaves whole exchanges out, the oldest first, until the prompt has no more tokens than it is
-    /// to have. What would take fewer tokens than the notice in its place stays.
+    /// Omits whole exchanges, oldest first, until the prompt fits its token budget. An exchange
+    /// shorter than the notice that would replace it stays.
     fn leave_out(&mut self, room: Room) {
         if self.total <= room.target {
             return;
@@ -414,9 +415,9 @@ impl Choice<'_> {
         }
     }
 
-    /// Returns the tokens of the prompt when more is left out: with a notice in the place of the
-    /// one so far, and all the room that a summary gets. That is half of what the summary stands
-    /// for, beside the former one, and less where the prompt would become no shorter.
+    /// Returns the prompt's tokens if more is omitted: with a notice in place of the present one,
+    /// and the full room for a summary. That is half of the summarised content, including the
+    /// former summary. It is less if the prompt would not become shorter.
     fn total_without(&self, saved: Cost, room: Room) -> u64 {
         let gone = self.noticed.saturating_add(saved.shown);
         let bare = self
@@ -432,8 +433,8 @@ impl Choice<'_> {
         bare.saturating_add(room.summary.min(worth).min(gained).max(former))
     }
 
-    /// Returns the place of the first reply with a call that has no result yet. It stays: a later
-    /// result would be left out with it.
+    /// Returns the place of the first reply with a call without a result. It stays: a later result
+    /// would be omitted with it.
     fn first_open(&self) -> Option<MessageId> {
         let answered: BTreeSet<(MessageId, u32)> = self
             .shown

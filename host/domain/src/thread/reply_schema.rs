@@ -1,15 +1,15 @@
-//! The JSON Schema that a sender wants the reply to a message to fit.
+//! The JSON Schema that a sender requires of the reply to a message.
 //!
-//! It is a part of the message, so that whatever queues or joins messages keeps it. No provider is
-//! sent that part, and no agent reads it: it goes with the requests to the model.
+//! It is a part of the message, so that it is kept when messages are queued or joined. The part is
+//! sent to no provider, and no agent reads it: the schema is sent with the requests to the model.
 
 use crate::thread::message::{Message, Part, Role};
 use serde_json::Value;
 
-/// The provider and the model in whose name the part stands.
+/// The provider and the model that mark the part.
 const MARKED_BY: (&str, &str) = ("agent-host", "reply-schema");
 
-/// Returns the part of a message that holds a schema.
+/// Returns the part of a message that contains a schema.
 #[must_use]
 pub fn part(schema: Value) -> Part {
     let (provider, model) = MARKED_BY;
@@ -20,7 +20,7 @@ pub fn part(schema: Value) -> Part {
     }
 }
 
-/// Returns the schema that a part holds; none if it holds none.
+/// Returns the schema that a part contains, if any.
 #[must_use]
 pub fn of_part(part: &Part) -> Option<&Value> {
     match part {
@@ -33,8 +33,8 @@ pub fn of_part(part: &Part) -> Option<&Value> {
     }
 }
 
-/// Returns the schema for the reply of a turn that heard these messages: that of the last which has
-/// one.
+/// Returns the schema for the reply of a turn with these messages: that of the last message with a
+/// schema.
 pub fn of_turn<'m>(heard: impl DoubleEndedIterator<Item = &'m Message>) -> Option<&'m Value> {
     let mut newest_first = heard.rev().filter(|message| message.role == Role::User);
     newest_first.find_map(|message| message.parts.iter().find_map(of_part))

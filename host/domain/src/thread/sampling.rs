@@ -1,22 +1,22 @@
-//! The settings with which a model writes a reply: what a definition and a session may set of it,
-//! and what one request is sent with.
+//! The settings with which a model writes a reply: those of a definition and a session, and those
+//! of one request.
 
 use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The highest temperature that any provider takes.
+/// The highest temperature that any provider accepts.
 pub const TEMPERATURE_MAX: f64 = 2.0;
-/// Stop sequences of one request, at most; a provider may take fewer.
+/// The most stop sequences of one request; a provider may accept fewer.
 pub const STOP_SEQUENCES_MAX: usize = 16;
 /// Bytes of one stop sequence.
 pub const STOP_BYTES_MAX: usize = 256;
 
-/// The effort that a model puts into thinking.
+/// The model's effort of thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningEffort {
-    /// As little as it can. Anthropic takes no such effort.
+    /// As little as possible. Anthropic does not accept this effort.
     Minimal,
     /// Little.
     Low,
@@ -29,31 +29,32 @@ pub enum ReasoningEffort {
 words!(ReasoningEffort { Minimal = "minimal", Low = "low", Medium = "medium", High = "high" });
 
 /// Settings of model replies, of a definition (`generation`) or of a session
-/// ([`SessionGeneration`]). What is not set is left to the model's configuration and its provider.
+/// ([`SessionGeneration`]). A missing setting is left to the model's configuration and its
+/// provider.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct GenerationSettings {
-    /// Temperature, from 0 to 2; Anthropic takes up to 1. A session's replaces its definition's.
+    /// Temperature, from 0 to 2; Anthropic accepts up to 1. A session's replaces its definition's.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2))]
     pub temperature: Option<f64>,
-    /// Tokens of a reply, at most. Of definition, session, model and the agent's own request the
-    /// least holds.
+    /// The most tokens of a reply. The least of definition, session, model and the agent's own
+    /// request applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
-    /// Sequences at which a reply ends, at most 16 of 256 bytes each; OpenAI takes 4. A session's
-    /// replace its definition's, also an empty list. A call that has to fit a JSON Schema has none:
-    /// they would cut it off.
+    /// Sequences at which a reply ends, at most 16 of 256 bytes each; OpenAI accepts 4. A session's
+    /// list replaces its definition's, even an empty list. They are not used for a call with a JSON
+    /// Schema, because they would cut off its reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 16))]
     pub stop: Option<Vec<String>>,
-    /// The effort that the model puts into thinking. A session's replaces its definition's.
+    /// The model's effort of thinking. A session's replaces its definition's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
 }
 
-/// The settings that a session is opened with, under the API's names.
+/// The settings at the opening of a session, under the API's names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionGeneration {
@@ -74,19 +75,19 @@ impl From<SessionGeneration> for GenerationSettings {
     }
 }
 
-/// A setting that no provider takes.
+/// A setting that no provider accepts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnfitSetting {
     /// The setting's key, such as `temperature`.
     pub field: &'static str,
-    /// The fault, and what would be taken.
+    /// The fault, and the allowed values.
     pub message: String,
 }
 
 impl GenerationSettings {
-    /// Returns these settings over those of a definition. Where a setting is a limit, the lesser
-    /// one holds.
+    /// Returns these settings over those of a definition. If a setting is a limit, the lesser one
+    /// applies.
     #[must_use]
     pub fn over(&self, definition: &Self) -> Self {
         Self {
@@ -97,13 +98,13 @@ impl GenerationSettings {
         }
     }
 
-    /// Returns the lesser one of a limit of a reply and the limit here.
+    /// Returns the lesser of a limit of a reply and the limit here.
     #[must_use]
     pub fn limited(&self, limit: Option<u32>) -> Option<u32> {
         limit.into_iter().chain(self.max_tokens).min()
     }
 
-    /// Returns what a request is sent with. One that has to fit a schema has no stop sequences.
+    /// Returns the settings of a request. A request with a schema has no stop sequences.
     #[must_use]
     pub fn sampling(&self, has_schema: bool) -> Sampling {
         Sampling {
@@ -116,10 +117,10 @@ impl GenerationSettings {
         }
     }
 
-    /// Checks what holds for every provider.
+    /// Checks the rules that apply to every provider.
     ///
     /// # Errors
-    /// The first setting that none takes.
+    /// The first setting that no provider accepts.
     pub fn check(&self) -> Result<(), UnfitSetting> {
         let unfit = |field, message: String| Err(UnfitSetting { field, message });
         if let Some(temperature) = self.temperature
@@ -150,7 +151,7 @@ impl GenerationSettings {
     }
 }
 
-/// The settings that one request to a model is sent with, beside the limit of its reply.
+/// The settings of one request to a model, besides the limit of its reply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sampling {
     /// Temperature.
@@ -159,7 +160,7 @@ pub struct Sampling {
     /// Sequences at which the reply ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// The effort that the model puts into thinking.
+    /// The model's effort of thinking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
 }

@@ -1,17 +1,17 @@
-//! Spilling of texts that are too long for a conversation: the whole goes to a blob; head, tail and
-//! a handle stay.
+//! Spilling of texts that are too long for a conversation: the whole becomes a blob; head, tail and
+//! a handle are kept.
 //!
-//! Tools' outputs, clients' answers and agents' replies all go through here, so that no result is
-//! larger in a thread, an event or a prompt than [`INLINE_TEXT_BYTES_MAX`], and every longer one
-//! can be read with a view's `read-blob`.
+//! Tools' outputs, clients' answers and agents' replies all pass through here. No result in a
+//! thread, an event or a prompt is thus larger than [`INLINE_TEXT_BYTES_MAX`]. Every longer one can
+//! be read with a view's `read-blob`.
 
 use crate::thread::message::{Part, text_of};
 use crate::values::digest::Digest;
 use crate::values::limits::{INLINE_TEXT_BYTES_MAX, SPILL_EDGE_BYTES};
 use serde_json::Value;
 
-/// Replaces texts that are together too long by their edges and a blob. Returns the parts, and the
-/// blob to be stored with them.
+/// Replaces texts whose sum is too long by their edges and a blob. Returns the parts, and the blob
+/// to be stored with them.
 #[must_use]
 pub fn spill(parts: Vec<Part>) -> (Vec<Part>, Option<Vec<u8>>) {
     let text_bytes: usize = parts
@@ -37,7 +37,7 @@ pub fn spill(parts: Vec<Part>) -> (Vec<Part>, Option<Vec<u8>>) {
     (kept, Some(whole.into_bytes()))
 }
 
-/// The parts and the blob that stand for a value that is too long; none for one that is not.
+/// The parts and the blob that replace a value that is too long; none for a shorter value.
 #[must_use]
 pub fn spill_value(value: &Value) -> Option<(Vec<Part>, Vec<u8>)> {
     let whole = value.to_string();
@@ -45,7 +45,7 @@ pub fn spill_value(value: &Value) -> Option<(Vec<Part>, Vec<u8>)> {
         .then(|| (edges(&whole, "application/json"), whole.into_bytes()))
 }
 
-/// Head and tail of a long text, and where the whole is.
+/// Head and tail of a long text, and the place of the whole.
 fn edges(text: &str, media_type: &str) -> Vec<Part> {
     vec![
         Part::text(shortened(text, SPILL_EDGE_BYTES)),
@@ -53,8 +53,8 @@ fn edges(text: &str, media_type: &str) -> Vec<Part> {
     ]
 }
 
-/// Returns head and tail of a text, each of at most so many bytes and a quarter of it, with the
-/// handle to the whole between them.
+/// Returns head and tail of a text, each with at most so many bytes and at most a quarter of the
+/// text. The handle to the whole text is between them.
 pub(crate) fn shortened(text: &str, edge_bytes: usize) -> String {
     let edge_bytes = edge_bytes.min(text.len() / 4);
     let head = text

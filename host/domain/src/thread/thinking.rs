@@ -1,15 +1,15 @@
-//! The text of a model's thinking, as far as its provider shows it.
+//! The text of a model's thinking, if its provider shows it.
 //!
-//! Providers keep it in parts of their own, which go back to them verbatim and are opaque to
-//! everybody else. Only what they call thinking is read here, and never a signature.
+//! Providers have separate parts for it, which are returned to them verbatim and are opaque to
+//! everybody else. Only the parts that they call thinking are read here, and never a signature.
 
 use crate::thread::message::Part;
 use serde_json::Value;
 
-/// The fields of a message in which servers of the `OpenAI` dialect put it.
+/// The fields of a message in which servers of the `OpenAI` dialect put thinking.
 const MESSAGE_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// Returns the thinking that a part of a reply holds; none if it holds none that can be shown.
+/// Returns the thinking in a part of a reply; none if there is none that can be shown.
 #[must_use]
 pub fn of_part(part: &Part) -> Option<&str> {
     let Part::Opaque { value, .. } = part else {

@@ -1,13 +1,13 @@
-//! Transcripts: a session's conversation as a whole, to be carried out of one host and into another
-//! as JSON lines.
+//! Transcripts: a session's whole conversation as JSON lines, for export from one host and import
+//! into another.
 //!
 //! A transcript is a header and turns, each after its parent, with their messages and the blobs
 //! that they name. It is written in one of two dialects that other programs read: [`dialect::pi`]
-//! has the whole tree, [`dialect::aix`] one thread. What those programs have no place for travels
-//! beside it, where they do not look, so that a file of this host reads as exactly what was
-//! written, and everything in it is verified: digests of messages, ids of turns, the tree, the file
-//! to its last byte. A file that another program wrote is read too; its turns are made of its
-//! messages, and have ids that follow from these. Never in here: files, and where turns are stored.
+//! has the whole tree, [`dialect::aix`] one thread. Data that these programs do not know is in
+//! fields that they ignore. A file of this host is thus read back exactly as written. Everything in
+//! it is verified: digests of messages, ids of turns, the tree, the file to its last byte. Files of
+//! other programs are read too; their messages become turns, with ids derived from them. This
+//! module does no file access, and does not store turns.
 //!
 //! ## Where things are
 //!
@@ -48,32 +48,31 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Bytes of a line without its line break. It is aix's limit: its reader stops without a word at
-/// the first line that is longer.
+/// Bytes of a line without its line break. It is aix's limit: its reader stops silently at the
+/// first longer line.
 pub const LINE_BYTES_MAX: usize = (10 << 20) - 1;
 /// Bytes of a file.
 pub const FILE_BYTES_MAX: usize = 512 << 20;
 /// Lines of a file.
 pub const LINES_MAX: usize = 2_000_000;
-/// Lines of another program's file that are passed over because they cannot be meant. A file with
-/// more of them is not what it says.
+/// Invalid lines of another program's file that are skipped. A file with more of them is refused.
 pub const PASSED_OVER_MAX: usize = 100;
 /// Bytes of a name, a label, a path, an id of another program.
 pub const WORD_BYTES_MAX: usize = 1_024;
-/// The latest time that a file can name, in milliseconds since 1970: the last of the year 9998.
+/// The latest time in a file, in milliseconds since 1970: the end of the year 9998.
 pub const TIME_MS_MAX: u64 = 253_370_764_799_999;
-/// The state of a session that has none yet, a blob of JSON.
+/// The state of a session without a state, a blob of JSON.
 pub const EMPTY_STATE: &[u8] = b"null";
 
-/// The content of a session that is carried between hosts.
+/// The content of a session for transfer between hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transcript {
     /// The session.
     pub header: Header,
     /// Its turns, each one after its parent. Every parent is among them.
     pub turns: Vec<TranscriptTurn>,
-    /// The bytes of blobs that travel with it: states of the session, and what messages name. A
-    /// blob that is not here is carried by its digest alone.
+    /// The bytes of included blobs: states of the session, and blobs that messages name. Other
+    /// blobs are included by their digest alone.
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
@@ -87,11 +86,11 @@ pub struct Header {
     pub name: Option<String>,
     /// The path of its agent.
     pub agent_path: String,
-    /// The definition that its agent was made from.
+    /// The definition of its agent.
     pub definition: String,
     /// Time at which it was opened.
     pub created: Timestamp,
-    /// The turn that it goes on from; none when it stands before the first.
+    /// The turn from which it continues; none before the first turn.
     pub head: Option<TurnId>,
     /// The session that it was forked from.
     pub parent: Option<SessionId>,
@@ -109,15 +108,14 @@ pub struct Label {
     pub label: String,
 }
 
-/// A turn and what was said in it.
+/// A turn and its messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TranscriptTurn {
     /// Its node.
     pub node: TurnNode,
     /// Time at which it was committed.
     pub committed: Timestamp,
-    /// Its messages in order, as many as the node has digests; none in the place of one that was
-    /// erased.
+    /// Its messages in order, as many as the node has digests; none in the place of an erased one.
     pub messages: Vec<Option<Message>>,
 }
 
@@ -128,11 +126,11 @@ impl Transcript {
         Tree::of(self.turns.iter().map(|turn| &turn.node))
     }
 
-    /// The same session with one thread alone: the turn and all before it. Labels and blobs of
-    /// other threads stay behind, and the head is the turn.
+    /// The same session with a single thread: the turn and all before it. Labels and blobs of other
+    /// threads are left out, and the head is the turn.
     ///
     /// # Errors
-    /// The turn, or one that it follows, is not in it.
+    /// The turn, or one of its predecessors, is missing.
     pub fn thread(&self, turn: TurnId) -> Result<Self, BrokenThread> {
         let ids: std::collections::HashSet<TurnId> = self
             .tree()
@@ -172,17 +170,17 @@ impl Transcript {
         })
     }
 
-    /// Checks that everything in it fits together: see [`Unsound`].
+    /// Checks that its parts are consistent: see [`Unsound`].
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), Unsound> {
         check::check(self)
     }
 }
 
 impl TranscriptTurn {
-    /// The blobs that it names: the session's state after it, and what its messages hold.
+    /// The blobs that it names: the session's state after it, and the blobs of its messages.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> {
         let parts = self
             .messages
@@ -204,17 +202,17 @@ impl TranscriptTurn {
 pub struct Reading {
     /// Its content.
     pub transcript: Transcript,
-    /// True if this host wrote it, so that it is exactly what was exported. Otherwise its turns
-    /// were made on reading.
+    /// True if this host wrote it, so that it is exactly the exported transcript. Otherwise its
+    /// turns were made on reading.
     pub exact: bool,
     /// Lines of another program's file that have no place in a transcript.
     pub left_out: Vec<LeftOut>,
-    /// Faults of lines of another program's file that cannot be meant, in the order of their lines.
-    /// The lines were passed over.
+    /// Faults of the invalid lines of another program's file, in the order of the lines. The lines
+    /// were skipped.
     pub passed_over: Vec<TranscriptFault>,
 }
 
-/// A line that was understood and has no place in a transcript.
+/// A valid line without a place in a transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// Its number, counted from 1.
@@ -223,11 +221,11 @@ pub struct LeftOut {
     pub what: String,
 }
 
-/// Reads a file of either dialect, and says which it was.
+/// Reads a file of either dialect, and returns the dialect.
 ///
 /// # Errors
-/// The first thing in it because of which nothing is taken of it. A line of another program's file
-/// that cannot be meant is passed over, and is none.
+/// The first fault for which the whole file is refused. An invalid line of another program's file
+/// is skipped, and is no such fault.
 pub fn read(
     file: &[u8],
     adoption: &Adoption,

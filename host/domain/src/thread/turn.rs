@@ -8,7 +8,7 @@ use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The way in which a turn ended.
+/// The kind of end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnd {
@@ -16,7 +16,7 @@ pub enum TurnEnd {
     Replied,
     /// It ended with the end of its structured session.
     Completed,
-    /// The agent, the host or a limit failed it.
+    /// The agent, the host or a limit caused the failure.
     Failed,
     /// It was cancelled.
     Aborted,
@@ -32,11 +32,11 @@ words!(TurnEnd {
 /// A turn: the commit of this system. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnNode {
-    /// The hash of everything below that is content.
+    /// The hash of all the content below.
     pub id: TurnId,
     /// The turn before it.
     pub parent: Option<TurnId>,
-    /// An ancestor further up, so that walking to any ancestor takes a logarithmic number of steps.
+    /// An earlier ancestor, so that any ancestor can be reached in a logarithmic number of steps.
     pub jump: Option<TurnId>,
     /// Number of turns in its thread, itself included.
     pub depth: u64,
@@ -44,13 +44,13 @@ pub struct TurnNode {
     pub run: RunId,
     /// Its first message's place in the thread.
     pub first_message: MessageId,
-    /// Its last message's place; one less than the first when it has none.
+    /// The place of its last message; one less than that of the first if it has no messages.
     pub last_message: MessageId,
     /// Salted digests of its messages, in order.
     pub messages: Vec<Digest>,
     /// The digest of the session's state after it, a blob.
     pub session_state: Digest,
-    /// The way in which it ended.
+    /// The kind of its end.
     pub end: TurnEnd,
     /// Tokens that it used.
     pub usage: Usage,
@@ -58,7 +58,7 @@ pub struct TurnNode {
     pub models: Vec<String>,
 }
 
-/// A turn's place in its thread, which is all that the jump rule needs.
+/// A turn's place in its thread, as the jump rule needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnPlace {
     /// Its depth.
@@ -68,7 +68,7 @@ pub struct TurnPlace {
 }
 
 impl TurnNode {
-    /// The id that follows from parent, messages, session state and end.
+    /// The id derived from parent, messages, session state and end.
     #[must_use]
     pub fn compute_id(&self) -> TurnId {
         let parent = self.parent.map_or([0; 32], |TurnId(Digest(bytes))| bytes);
@@ -86,8 +86,8 @@ impl TurnNode {
     }
 }
 
-/// Returns whether a new turn's jump pointer goes to the jump of its parent's jump target.
-/// Otherwise it goes to the parent.
+/// Returns whether a new turn's jump pointer leads to the jump of its parent's jump target.
+/// Otherwise it leads to the parent.
 ///
 /// The skew-binary rule of Myers ("An applicative random-access stack", 1983): if the parent's jump
 /// and the jump before it span the same distance, join them; otherwise point to the parent. Any

@@ -1,4 +1,4 @@
-//! Pauses between tries that fail: each twice as long as the one before, up to a limit.
+//! Pauses after failed attempts: each twice as long as the one before, up to a limit.
 
 /// Pauses after failures in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the milliseconds to wait after so many failures in a row.
+    /// Returns the milliseconds to wait after this many failures in a row.
     #[must_use]
     pub fn pause_ms(self, failures: u32) -> u64 {
         let factor = 1_u64.checked_shl(failures.saturating_sub(1));
@@ -19,8 +19,8 @@ impl Backoff {
             .min(self.most_ms)
     }
 
-    /// Returns a random part of the pause, so that not all who failed together try together again.
-    /// `dice` is a random number from 0 to 1.
+    /// Returns a random part of the pause, so that simultaneous failures are not retried
+    /// simultaneously. `dice` is a random number from 0 to 1.
     #[must_use]
     pub fn spread_ms(self, failures: u32, dice: f64) -> u64 {
         #[expect(

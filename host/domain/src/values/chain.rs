@@ -1,9 +1,9 @@
-//! The hash chain over all events: to change, drop or reorder one breaks every hash after it.
+//! The hash chain over all events: changing, dropping or reordering one breaks every hash after it.
 
 use crate::values::digest::Digest;
 
 /// The parts of an event that its hash commits to. The payload enters as its salted digest: it can
-/// be erased and the chain still holds.
+/// be erased and the chain still verifies.
 #[derive(Debug, Clone, Copy)]
 pub struct Link<'a> {
     /// The hash of the event before; 32 zero bytes before the first.
@@ -24,7 +24,7 @@ pub struct Link<'a> {
     pub time: u64,
     /// The id of the event or input that caused it; empty for none.
     pub causation: &'a str,
-    /// The id of the input that it belongs to; empty for none.
+    /// The id of its original input; empty for none.
     pub correlation: &'a str,
     /// Its subject: agent, session and run, each empty for none.
     pub subject: [&'a str; 3],

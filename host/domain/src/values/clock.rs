@@ -1,21 +1,20 @@
-//! The time by which everything on a host goes: the wall clock, as far as it agrees with a clock
-//! that only counts what passes.
+//! The time of a host: the wall clock, as far as it agrees with a monotonic clock.
 //!
-//! A wall clock is set: by people, by NTP, by a machine that wakes up. Whatever expires by it
-//! expires when it is wrong. So the host's time goes on by what passes, never goes back, and
-//! follows the wall clock ahead only by little within an hour, be it in one step or in many, or
-//! after it has kept its lead for long. Credentials end by a time of their own once an operator has
-//! said that the host's is ahead of the right one.
+//! A wall clock can be set by people, by NTP, or by a machine that wakes up. Whatever expires by it
+//! expires wrongly when it is wrong. So the host's time advances with the monotonic clock and never
+//! goes back. It follows a wall clock that is ahead only by little within an hour, whether in one
+//! step or in many, or after the clock has kept its lead for long. After an operator has said that
+//! the host's time is ahead, credentials have a separate expiry time.
 
 use crate::values::time::Timestamp;
 
-/// Milliseconds by which the host's time follows the wall clock ahead at once within any
+/// The most milliseconds by which the host's time follows a wall clock ahead at once within any
 /// [`DOUBT_MS`], all steps together.
 pub const LEAD_MS_MAX: u64 = 60 * 1_000;
 /// Milliseconds that have to pass until a larger lead is followed, unless an operator confirms it.
 pub const DOUBT_MS: u64 = 60 * 60 * 1_000;
-/// While the wall clock is behind, the host's time loses one millisecond in so many until they
-/// agree: small steps back would add up otherwise.
+/// While the wall clock is behind, the host's time loses one millisecond in this many until they
+/// agree. Small steps back would add up otherwise.
 const ONE_LOST_IN: u64 = 100;
 
 /// Readings of a machine's two clocks at one moment.
@@ -23,12 +22,12 @@ const ONE_LOST_IN: u64 = 100;
 pub struct Reading {
     /// The wall clock.
     pub wall: Timestamp,
-    /// Milliseconds since any point in the past, counted by a clock that nobody sets and that goes
-    /// on while the machine sleeps.
+    /// Milliseconds since some point in the past, by a clock that nobody sets and that includes the
+    /// machine's sleep.
     pub passed_ms: u64,
 }
 
-/// A lead that is not believed yet.
+/// A lead that is not accepted yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lead {
     /// Its milliseconds.
@@ -40,23 +39,22 @@ pub struct Lead {
 /// Information about the time before a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Past {
-    /// The time of the last of what is stored.
+    /// The latest stored time.
     pub last: Option<Timestamp>,
-    /// The present as the host's last process would tell it. Known only on a machine that was not
+    /// The present time according to the host's last process. Known only if the machine was not
     /// booted since.
     pub transferred: Option<Timestamp>,
-    /// The time by which credentials end, if an operator has confirmed a wall clock that was behind
-    /// the host's time: as it would be now, or after a boot as it was last written down.
+    /// The expiry time of credentials, if an operator has confirmed a wall clock that was behind
+    /// the host's time: its present value, or after a boot its last stored one.
     pub credentials: Option<Timestamp>,
 }
 
-/// A time by which credentials end, apart from the host's.
+/// An expiry time of credentials that differs from the host's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Confirmed {
     /// This time at the last reading.
     pub now: Timestamp,
-    /// This time when the clock that counts what passes began: what carries it on to the next
-    /// process.
+    /// This time at the start of the monotonic clock, which carries it on to the next process.
     pub base_ms: u64,
 }
 
@@ -65,10 +63,10 @@ pub struct Confirmed {
 pub struct HostTime {
     pace: Pace,
     read: Reading,
-    /// The time by which credentials end, as long as it is behind the host's: an operator has
-    /// confirmed a wall clock that was behind. Then the two come together, a hundredth at a time.
+    /// The expiry time of credentials, while it is behind the host's: an operator has confirmed a
+    /// wall clock that was behind. The two then converge, by a hundredth of the elapsed time.
     credentials: Option<Pace>,
-    /// The host began so much later than the last of what is stored: it may have been down for so
+    /// The host began this much later than the latest stored time: it may have been down for so
     /// long, or the wall clock jumped meanwhile.
     gap: Option<Doubt>,
 }
@@ -93,10 +91,10 @@ impl Doubt {
     }
 }
 
-/// The leads of the wall clock that were followed at once, less the time that was lost since.
+/// The leads of the wall clock that were followed at once, minus the time lost since.
 ///
 /// They are counted for the present span of [`DOUBT_MS`] and for the one before: any time of that
-/// length lies within the two.
+/// length is within the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Followed {
     before_ms: u64,
@@ -118,13 +116,13 @@ impl Followed {
         self.before_ms = self.before_ms.saturating_sub(lost_before_ms);
     }
 
-    /// Milliseconds by which the wall clock may be ahead now and is followed at once.
+    /// Milliseconds by which the wall clock may be ahead now and still be followed at once.
     fn left_ms(self) -> u64 {
         LEAD_MS_MAX.saturating_sub(self.before_ms + self.ms)
     }
 }
 
-/// A time that goes on by what passes and follows the wall clock.
+/// A time that advances with the monotonic clock and follows the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pace {
     now: Timestamp,
@@ -159,19 +157,19 @@ impl Pace {
         let doubt = self.doubt(lead_ms, read.passed_ms);
         if doubt.is_over(read.passed_ms) {
             self.follow(read.wall);
-            // This much of the lead was not kept for as long.
+            // This part of the lead has not lasted as long.
             self.followed.ms = lead_ms.saturating_sub(doubt.ms);
         } else {
             self.jump = Some(doubt);
         }
     }
 
-    /// This time when the clock that counts what passes began.
+    /// This time at the start of the monotonic clock.
     fn base_ms(self, read: Reading) -> u64 {
         self.now.0.saturating_sub(read.passed_ms)
     }
 
-    /// Follows the wall clock ahead, however far that is: it is right, and was so before.
+    /// Follows the wall clock ahead, by any lead: it is right, and was right before.
     fn follow(&mut self, wall: Timestamp) {
         self.now = self.now.max(wall);
         self.followed = Followed {
@@ -195,7 +193,7 @@ impl Pace {
         lost_ms
     }
 
-    /// The doubt about the wall clock's lead: a new one when the lead has changed.
+    /// The doubt about the wall clock's lead; a new one if the lead has changed.
     fn doubt(&self, ms: u64, passed_ms: u64) -> Doubt {
         self.jump
             .filter(|jump| jump.ms.abs_diff(ms) <= LEAD_MS_MAX)
@@ -207,8 +205,8 @@ impl Pace {
 }
 
 impl HostTime {
-    /// Begins where the last process would be, or else at the wall clock, and not before the last
-    /// of what is stored: so no timer has more than its whole length before it.
+    /// Begins at the last process's time, or otherwise at the wall clock, and never before the
+    /// latest stored time. So no timer has more than its whole length left.
     #[must_use]
     pub fn begin(read: Reading, past: Past) -> Self {
         let last = past.last.unwrap_or_default();
@@ -231,7 +229,7 @@ impl HostTime {
         time
     }
 
-    /// Goes on to the moment of a reading.
+    /// Advances to the moment of a reading.
     pub fn go_on(&mut self, read: Reading) {
         let passed_ms = read.passed_ms.saturating_sub(self.read.passed_ms);
         self.pace.go_on(read, passed_ms);
@@ -241,7 +239,7 @@ impl HostTime {
         self.credentials = self
             .credentials
             .filter(|credentials| credentials.now < self.pace.now);
-        // Readings of several threads may come in another order than they were taken.
+        // Readings of several threads may be processed in another order than they were taken.
         self.read = Reading {
             wall: read.wall,
             passed_ms: self.read.passed_ms.max(read.passed_ms),
@@ -250,7 +248,7 @@ impl HostTime {
     }
 
     /// An operator has said that the wall clock is right: it is followed ahead. The host's time
-    /// does not go back to one that is behind, but the time by which credentials end does.
+    /// does not go back to a clock that is behind, but the expiry time of credentials does.
     pub fn confirm(&mut self, read: Reading) {
         self.go_on(read);
         self.pace.follow(read.wall);
@@ -273,14 +271,14 @@ impl HostTime {
         self.read.wall
     }
 
-    /// The host's time when the clock that counts what passes began: what carries it on to the next
+    /// The host's time at the start of the monotonic clock, which carries it on to the next
     /// process.
     #[must_use]
     pub fn base_ms(&self) -> u64 {
         self.pace.base_ms(self.read)
     }
 
-    /// The time by which credentials end: no doubt about a clock makes one of them last longer.
+    /// The expiry time of credentials: a doubt about a clock never makes a credential last longer.
     #[must_use]
     pub fn for_credentials(&self) -> Timestamp {
         self.credentials
@@ -289,8 +287,8 @@ impl HostTime {
             .max(self.read.wall)
     }
 
-    /// The time by which credentials end, if an operator has confirmed a wall clock behind the
-    /// host's time, and the host's time is ahead still.
+    /// The expiry time of credentials, if an operator has confirmed a wall clock behind the host's
+    /// time, and the host's time is still ahead.
     #[must_use]
     pub fn confirmed(&self) -> Option<Confirmed> {
         self.credentials.map(|pace| Confirmed {
@@ -305,8 +303,8 @@ impl HostTime {
         self.pace.jump.map(|jump| jump.lead(self.read.passed_ms))
     }
 
-    /// The time before the start of which nobody knows whether it has passed. What does harm when
-    /// it is forgotten too early is kept so much longer.
+    /// The span before this process started that may or may not have passed. Data that must not be
+    /// deleted too early is kept that much longer.
     #[must_use]
     pub fn gap(&self) -> Option<Lead> {
         self.gap.map(|gap| gap.lead(self.read.passed_ms))

@@ -1,25 +1,25 @@
-//! Differences between two documents, named by the keys at which they differ and never by values.
+//! Differences between two documents, identified by their keys and never by values.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of differences that a record names.
+/// The most differences in a record.
 pub const DIFFERENCES_MAX: usize = 256;
-/// Levels of keys that are looked into. What differs further down is named by the key above it.
+/// Levels of keys that are compared. A deeper difference is named by the key above it.
 const DEPTH_MAX: usize = 8;
-/// The value of a key that is not there.
+/// The value of a missing key.
 static NOTHING: Value = Value::Null;
-/// The fields by which an entry of a list is known.
+/// The fields that identify an entry of a list.
 const IDS: [&str; 2] = ["agentId", "id"];
 
 /// The kind of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// The key is there and was not.
+    /// The key was added.
     Added,
-    /// The key was there and is not.
+    /// The key was removed.
     Removed,
     /// The key has another value.
     Changed,
@@ -35,8 +35,8 @@ pub struct Difference {
     pub change: Change,
 }
 
-/// Returns the differences between two documents, by their keys. Null is as good as nothing, and an
-/// entry of a list is known by its `agentId` or `id` if all entries of its list have one.
+/// Returns the differences between two documents, by their keys. Null counts as missing. A list
+/// entry is identified by its `agentId` or `id` if all entries of its list have one.
 #[must_use]
 pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
     let mut comparison = Comparison {
@@ -47,7 +47,7 @@ pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
     comparison.found
 }
 
-/// A comparison under way.
+/// The state of a comparison.
 struct Comparison {
     depth: usize,
     found: Vec<Difference>,
@@ -101,7 +101,7 @@ impl Comparison {
     }
 }
 
-/// The entries of an object, or of a list whose entries all have an id of their own.
+/// The entries of an object, or of a list whose entries all have ids.
 struct Entries<'a> {
     by_name: BTreeMap<&'a str, &'a Value>,
     /// The ids of a list, in its order; empty for an object.
@@ -110,7 +110,7 @@ struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Returns the entries; none of a value without such.
+    /// Returns the entries; none for a value without entries.
     fn of(value: &'a Value) -> Option<Self> {
         match value {
             Value::Object(fields) => Some(Self {

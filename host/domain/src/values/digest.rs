@@ -1,8 +1,8 @@
 //! SHA-256 digests, plain and salted.
 //!
-//! What may have to be erased one day (what people said) is committed to through a *salted* digest:
-//! once payload and salt are gone, the digest that stays in the chain says nothing about what was
-//! there, and the chain still verifies.
+//! Content that may have to be erased one day (people's messages) is committed to through a
+//! *salted* digest. Without payload and salt, the digest in the chain reveals nothing about the
+//! content, and the chain still verifies.
 
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -20,8 +20,8 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of a sequence of parts. Each part's length goes in first, so no two sequences
-    /// look the same.
+    /// The digest of a sequence of parts. Each part is preceded by its length, so no two sequences
+    /// have the same input.
     #[must_use]
     pub fn of_parts(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
@@ -32,8 +32,8 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
-    /// Returns whether two digests are equal, in a time that depends on neither. It looks at every
-    /// byte, whatever the first ones are.
+    /// Returns whether two digests are equal, in constant time. It compares every byte, whatever
+    /// the first ones are.
     #[must_use]
     pub fn is_secretly(&self, other: &Self) -> bool {
         std::hint::black_box(
@@ -50,7 +50,7 @@ impl Digest {
         hex::encode(self.0)
     }
 
-    /// The first 32 hexadecimal digits: enough to be unique, short enough to be read.
+    /// The first 32 hexadecimal digits: enough to be unique, and readable.
     #[must_use]
     pub fn short(&self) -> String {
         self.hex().chars().take(32).collect()
@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Reads so many bytes as hexadecimal digits, without a copy of the text: events are full of
+/// Reads a number of bytes as hexadecimal digits, without a copy of the text: events contain many
 /// digests.
 struct Digits<const N: usize>;
 
@@ -120,7 +120,7 @@ impl<const N: usize> Visitor<'_> for Digits<N> {
     }
 }
 
-/// 128 random bits that keep a digest from being guessed back to its content.
+/// 128 random bits that protect the content of a digest from being guessed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Salt(pub [u8; 16]);
 
@@ -131,7 +131,7 @@ impl Salt {
         Digest::of_parts(&[&self.0, payload])
     }
 
-    /// A salt that follows from this one: one random salt serves all the messages of one event.
+    /// A salt derived from this one: one random salt serves all the messages of one event.
     #[must_use]
     pub fn derive(&self, ordinal: u64) -> Self {
         let Digest(bytes) = Digest::of_parts(&[b"salt", &self.0, &ordinal.to_be_bytes()]);

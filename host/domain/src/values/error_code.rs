@@ -1,9 +1,9 @@
-//! The stable error codes of the host, and everything that follows from a code: its kind, which is
-//! its HTTP status, when the same request may succeed, its category in the terms of the designs,
-//! and the part of the request that is at fault.
+//! The stable error codes of the host, and the properties of each: its kind, which is its HTTP
+//! status; when a retry may succeed; its category in the terms of the designs; and the part of the
+//! request that is at fault.
 //!
-//! A code keeps its meaning for ever. It is more exact than its category, which only says at which
-//! stage something went wrong. Codes in capitals are those of problems and of tool results, with
+//! A code keeps its meaning for ever. It is more exact than its category, which only names the
+//! stage of the failure. Codes in capitals are those of problems and of tool results, with
 //! underscores; codes in lower case are those of failed operations, steps and turns, with hyphens.
 
 use crate::values::text::words;
@@ -13,24 +13,24 @@ use utoipa::ToSchema;
 #[cfg(test)]
 mod tests;
 
-/// The code of a call whose arguments make no sense.
+/// The code of a call with invalid arguments.
 pub const INVALID_ARGUMENTS: &str = "invalid-arguments";
 /// The code of work that met a limit.
 pub const LIMIT_REACHED: &str = "limit-reached";
-/// The code of work that was not done in its time.
+/// The code of work that exceeded its time.
 pub const TIMED_OUT: &str = "timed-out";
 
-/// The stage at which something went wrong, as the designs name it.
+/// The stage of a failure, in the terms of the designs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCategory {
-    /// An agent cannot be made of what is configured.
+    /// An agent cannot be made from its configuration.
     InitFailed,
-    /// An agent, or another name, cannot be entered where it was to be.
+    /// An agent, or another name, cannot be registered at its place.
     RegistrationFailed,
-    /// The host, the agent or the session takes nothing now.
+    /// The host, the agent or the session accepts nothing now.
     NotReady,
-    /// The request, or the message in it, makes no sense.
+    /// The request, or the message in it, is invalid.
     MessageInvalid,
     /// A message was accepted, and its turn has no reply.
     MessageProcessingFailed,
@@ -38,7 +38,7 @@ pub enum ErrorCategory {
     ShutdownInProgress,
     /// No model gave a reply.
     LlmRequestFailed,
-    /// A model's reply broke off, or is none.
+    /// A model's reply broke off, or is invalid.
     LlmStreamFailed,
     /// The agent has no such tool.
     ToolNotAvailable,
@@ -65,15 +65,15 @@ words!(ErrorCategory {
 pub enum ErrorKind {
     /// The request cannot be read.
     Malformed = 400,
-    /// Nobody, or somebody unknown, asks.
+    /// The caller is missing or unknown.
     Unauthorized = 401,
-    /// The caller may see it and may not do this.
+    /// The caller may see it but not do this.
     Forbidden = 403,
-    /// There is no such thing, or it is not the caller's.
+    /// The object does not exist, or is not the caller's.
     NotFound = 404,
-    /// The thing is there and has no such method.
+    /// The object exists and does not support the method.
     NotAllowed = 405,
-    /// The request did not arrive in time.
+    /// The request was too late.
     Late = 408,
     /// Its state rules this out.
     Conflict = 409,
@@ -81,9 +81,9 @@ pub enum ErrorKind {
     Gone = 410,
     /// The input is too large.
     TooLarge = 413,
-    /// The input is of a type that is not taken.
+    /// The type of the input is unsupported.
     Unsupported = 415,
-    /// The input makes no sense.
+    /// The input is invalid.
     Invalid = 422,
     /// Not now: try again later.
     Busy = 429,
@@ -93,35 +93,34 @@ pub enum ErrorKind {
     Unavailable = 503,
 }
 
-/// The time at which the same request may succeed without anything being corrected.
+/// The time at which the same request may succeed without a correction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
     Never,
-    /// Later; who answers knows when, if anybody does.
+    /// Later; the response says when, if that is known.
     Later,
     /// After so many seconds.
     After(u64),
 }
 
-/// The properties that all errors with one code share.
+/// The common properties of all errors with one code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeTraits {
     /// The code.
     pub code: &'static str,
-    /// True if the same request, sent again later, may succeed without anything being corrected. A
-    /// failure that knows more of its cause may say otherwise.
+    /// True if the same request may succeed later without a correction. A failure with a known
+    /// cause may say otherwise.
     pub retryable: bool,
-    /// The category; none for what the designs have no word for.
+    /// The category; none if the designs have no term.
     pub category: Option<ErrorCategory>,
 }
 
-/// Declares the codes of requests, one a row: the code, its kind, when another try makes sense, its
-/// category if it has one, and the part of the request that is always at fault, if it is always
-/// the same.
+/// Declares the codes of requests, one a row: the code, its kind, when a retry makes sense, its
+/// category if it has one, and the part of the request at fault if it is always the same.
 macro_rules! codes {
     ($($code:ident = $word:literal, $kind:ident, $retry:ident $(($seconds:literal))?
         $(, $category:ident)? $(=> $field:literal)?;)+) => {
-        /// A code of errors of requests: of refusals by a rule, and of what the API itself refuses.
+        /// A code of request errors: refusals by a rule, and refusals of the API itself.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ErrorCode {
             $(
@@ -147,7 +146,7 @@ macro_rules! codes {
                 }
             }
 
-            /// Its category; none for what the designs have no word for.
+            /// Its category; none if the designs have no term.
             #[must_use]
             pub fn category(self) -> Option<ErrorCategory> {
                 match self {
@@ -155,8 +154,8 @@ macro_rules! codes {
                 }
             }
 
-            /// The part of the request that is at fault, where it is always the same. It is written
-            /// as in [`Refusal`](crate::values::refusal::Refusal).
+            /// The part of the request at fault, if it is always the same. It is written as in
+            /// [`Refusal`](crate::values::refusal::Refusal).
             #[must_use]
             pub fn field(self) -> Option<&'static str> {
                 match self {
@@ -342,7 +341,7 @@ impl ErrorCode {
         self.retry() != Retry::Never
     }
 
-    /// The seconds after which another try makes sense; none where that is not always the same.
+    /// The seconds after which a retry makes sense; none if that varies.
     #[must_use]
     pub fn retry_after_s(self) -> Option<u64> {
         match self.retry() {
@@ -366,7 +365,7 @@ impl PartialEq<&str> for ErrorCode {
     }
 }
 
-/// Returns the properties of a code; none of a code that an agent or a tool chose itself.
+/// Returns the properties of a code; none for a code that an agent or a tool chose itself.
 #[must_use]
 pub fn find(code: &str) -> Option<CodeTraits> {
     let of_request = ErrorCode::from_word(code).map(ErrorCode::traits);
@@ -379,7 +378,7 @@ pub fn all() -> impl Iterator<Item = CodeTraits> {
     of_requests.chain(OF_WORK.iter().copied())
 }
 
-/// Returns whether the same request may succeed later. An unknown code is not worth another try.
+/// Returns whether the same request may succeed later. An unknown code is not retried.
 #[must_use]
 pub fn is_retryable(code: &str) -> bool {
     find(code).is_some_and(|known| known.retryable)
@@ -391,14 +390,14 @@ pub fn category(code: &str) -> Option<ErrorCategory> {
     find(code).and_then(|known| known.category)
 }
 
-/// Returns the category of the end of a turn without a reply. Every such end has one.
+/// Returns the category of a turn's end without a reply. Every such end has one.
 #[must_use]
 pub fn category_of_turn(code: &str) -> ErrorCategory {
     category(code).unwrap_or(ErrorCategory::MessageProcessingFailed)
 }
 
-/// Returns the category of a tool's call without a result. Every such end has one, whatever code
-/// the tool chose.
+/// Returns the category of a tool call without a result. Every such end has one, whatever code the
+/// tool chose.
 #[must_use]
 pub fn category_of_tool(code: &str) -> ErrorCategory {
     match category(code) {
@@ -428,7 +427,7 @@ const STREAM: ErrorCategory = ErrorCategory::LlmStreamFailed;
 const NO_TOOL: ErrorCategory = ErrorCategory::ToolNotAvailable;
 const TOOL: ErrorCategory = ErrorCategory::ToolExecutionFailed;
 
-/// The codes of operations, steps and turns that failed, and those of tool results.
+/// The codes of failed operations, steps and turns, and those of tool results.
 const OF_WORK: &[CodeTraits] = &[
     lasting("AGENT_UNAVAILABLE", TOOL),
     lasting("INVALID_OPERATION", TOOL),

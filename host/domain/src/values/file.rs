@@ -1,8 +1,7 @@
-//! Files that a client hands over in a session: what they may be called, how large they may be and
-//! how many there may be.
+//! Files that a client uploads in a session: their names, sizes and number.
 //!
-//! The bytes are a blob. What is kept of a file beside them is here; what a widget asks of files is
-//! in `widget/upload.rs`.
+//! The bytes are a blob. The other stored data of a file is here; a widget's requirements for files
+//! are in `widget/upload.rs`.
 
 use crate::values::digest::Digest;
 use crate::values::error_code::ErrorCode;
@@ -20,7 +19,7 @@ pub const SESSION_FILES_BYTES_MAX: u64 = 200 << 20;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a media type with its parameters.
 pub const MEDIA_TYPE_BYTES_MAX: usize = 255;
-/// The media type of a file for which the client gives none.
+/// The default media type of a file, if the client gives none.
 pub const UNKNOWN_MEDIA_TYPE: &str = "application/octet-stream";
 
 /// A file as its session knows it.
@@ -37,17 +36,17 @@ pub struct File {
 }
 
 impl File {
-    /// Returns it as an agent reads it in an answer.
+    /// Returns it in the form of an agent's answer.
     #[must_use]
     pub fn describe(&self) -> Value {
         json!({ "digest": self.digest.reference(), "name": self.name, "media_type": self.media_type, "bytes": self.bytes })
     }
 }
 
-/// Checks the name of a file: nothing in it leads anywhere, and it looks like what it is.
+/// Checks the name of a file: it leads to no other place, and looks like what it is.
 ///
 /// # Errors
-/// What a name has to be.
+/// The rule for names.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(format!(
@@ -80,7 +79,7 @@ fn is_refused(char: char) -> bool {
 /// Checks that a text is a media type, with or without parameters.
 ///
 /// # Errors
-/// What a media type has to be.
+/// The rule for media types.
 pub fn check_media_type(text: &str) -> Result<(), String> {
     let is_token = |text: &str| {
         !text.is_empty()
@@ -108,8 +107,8 @@ fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim_end()
 }
 
-/// Returns whether one of the accepted media types, such as `text/plain` or `image/*`, stands for
-/// this one.
+/// Returns whether one of the accepted media types, such as `text/plain` or `image/*`, matches this
+/// one.
 #[must_use]
 pub fn is_accepted<'a>(accepted: impl IntoIterator<Item = &'a str>, media_type: &str) -> bool {
     let found = essence(media_type).to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! The ids of everything, one type each, so that one cannot be taken for another.
+//! All ids, with a separate type for each, so that they cannot be confused.
 
 use crate::values::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub struct NotAnId {
     /// The text that was given.
     pub text: String,
-    /// The form that an id of this kind has.
+    /// The expected form of the id.
     pub expected: &'static str,
 }
 
@@ -82,19 +82,19 @@ uuid_ids! {
     AgentId
     /// A session: a label on the head of a tree of turns. A UUIDv4.
     SessionId
-    /// A conversation: what a session and its forks have in common. A UUIDv4.
+    /// A conversation: shared by a session and its forks. A UUIDv4.
     ConversationId
-    /// A run: a turn in the making. A UUIDv7, known from its start.
+    /// A run: a turn in progress. A UUIDv7, known from its start.
     RunId
-    /// One input that was accepted: a row of the ingress. A UUIDv7.
+    /// One accepted input: a row of the ingress. A UUIDv7.
     InputId
     /// One event. A UUIDv7.
     EventId
-    /// A note of an agent's memory: half of a hash of where it was made, so that the same step that
-    /// is taken again makes the same note.
+    /// A note of an agent's memory: half of a hash of its origin, so that repeating the same step
+    /// makes the same note.
     NoteId
-    /// A trigger: half of a hash of its name, so that a trigger of the same name goes on with the
-    /// same history.
+    /// A trigger: half of a hash of its name, so that a trigger of the same name continues the same
+    /// history.
     TriggerId
     /// A connector: half of a hash of its name.
     ConnectorId
@@ -132,8 +132,8 @@ impl ConnectorId {
 }
 
 impl OutboundMessageId {
-    /// The id of a message through a connector into a chat, by its cause (a run, an operation, an
-    /// inbound message) and its number among what comes of the same cause.
+    /// The id of a message through a connector into a chat. It is derived from its cause (a run, an
+    /// operation, an inbound message) and its number among the messages of that cause.
     #[must_use]
     pub fn mint(connector: ConnectorId, chat: &str, cause: &str, number: u32) -> Self {
         Self(Digest::of_parts(&[
@@ -145,7 +145,7 @@ impl OutboundMessageId {
         ]))
     }
 
-    /// The idempotency key that services get which take one: the same for every attempt.
+    /// The idempotency key for services that accept one: the same for every attempt.
     #[must_use]
     pub fn idempotency_key(self) -> String {
         self.0.short()
@@ -164,9 +164,9 @@ impl OperationId {
         ]))
     }
 
-    /// The id under which the question that a segment of it waits with is answered: its own for
-    /// what it asks first, and another one for everything that it asks later, so that an answer
-    /// that is sent twice never answers the next question.
+    /// The id for the answer to a segment's question. The first question has the operation's own
+    /// id, and each later one another id, so that a repeated answer never answers the next
+    /// question.
     #[must_use]
     pub fn question(self, segment: u32) -> Self {
         if segment <= 1 {
@@ -180,15 +180,14 @@ impl OperationId {
         }
     }
 
-    /// The id under which the host's own question whether it may be performed is answered: no
-    /// answer to it can be taken for one to what the call asks later.
+    /// The id for the answer to the host's own question whether it may be performed. Such an answer
+    /// can never count for a later question of the call.
     #[must_use]
     pub fn approval(self) -> Self {
         Self(Digest::of_parts(&[b"approval", &self.0.0]))
     }
 
-    /// The id of a call that it makes as a command line, counted from 0: none that a guest's key
-    /// leads to.
+    /// The id of a call by a command line, counted from 0. No guest's key leads to the same id.
     #[must_use]
     pub fn call(self, number: u32) -> Self {
         Self(Digest::of_parts(&[
@@ -198,8 +197,7 @@ impl OperationId {
         ]))
     }
 
-    /// Returns the idempotency key for peers that can make use of one. Each segment of a call has
-    /// its own.
+    /// Returns the idempotency key for peers that support one. Each segment of a call has its own.
     #[must_use]
     pub fn idempotency_key(self, segment: u32) -> String {
         format!("{}-{segment}", self.0.short())
@@ -213,7 +211,7 @@ impl NoteId {
         Self(half_of(Digest::of_parts(&[b"note", &operation.0.0])))
     }
 
-    /// The id of a note that was kept without one, by the position of its event.
+    /// The id of a note that was stored without one, by the position of its event.
     #[must_use]
     pub fn of_position(agent: AgentId, position: u64) -> Self {
         Self(half_of(Digest::of_parts(&[
@@ -238,12 +236,11 @@ pub enum Stream {
     Session(SessionId),
     /// A run: news, decisions, operations. The only hot stream, and the fence of its run.
     Run(RunId),
-    /// A trigger: what it is, its trigger events, and what became of each.
+    /// A trigger: its definition, its trigger events, and their outcomes.
     Trigger(TriggerId),
-    /// A connector: what arrived, what is to be sent, and what became of it.
+    /// A connector: inbound messages, outbound messages, and the fate of both.
     Connector(ConnectorId),
-    /// The host itself: which components it serves under which grants, and which keys its users
-    /// have.
+    /// The host itself: its components and their grants, and its users' keys.
     Host,
 }
 

@@ -1,20 +1,20 @@
-//! JSON from outside. It is not nested deeper than what can be read again, wherever it is stored.
-//! Each object has each key once, so that all readers of the text read the same.
+//! JSON from outside. Its depth is limited, so that it can be read again wherever it is stored.
+//! Each object has each key once, so that all readers of the text agree.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::cell::RefCell;
 use std::fmt;
 
-/// Levels of lists and objects in JSON that a client, a guest or a model gives. What is stored of
-/// it stands some levels deeper, in events and in rows, and is read by a parser that takes 127.
+/// Levels of lists and objects in JSON from a client, a guest or a model. Stored parts of it are
+/// some levels deeper, in events and in rows, and are read by a parser that accepts 127.
 pub const DEPTH_MAX: usize = 64;
 /// Levels of lists and objects in anything that is stored.
 pub const STORED_DEPTH_MAX: usize = 120;
 
-/// Signs of the shortest fence around a block.
+/// Characters of the shortest fence around a block.
 const FENCE_CHARS_MIN: usize = 3;
-/// Characters that are shown of a key.
+/// Characters shown of a key.
 const KEY_CHARS_SHOWN: usize = 80;
 
 /// The reason why a text is refused.
@@ -26,7 +26,7 @@ pub enum NotTaken {
     /// It is nested too deep.
     #[error("it is nested deeper than {DEPTH_MAX} levels of lists and objects")]
     TooDeep,
-    /// An object has a key twice: what one reader takes for its value another does not.
+    /// An object repeats a key: two readers may use different values.
     #[error("an object in it has the key `{key}` twice")]
     Duplicate {
         /// The key, escaped.
@@ -37,9 +37,9 @@ pub enum NotTaken {
 /// Reads JSON from outside.
 ///
 /// # Errors
-/// It is not JSON, nested deeper than [`DEPTH_MAX`], or has an object with a key twice.
+/// It is not JSON, is nested deeper than [`DEPTH_MAX`], or has an object with a repeated key.
 pub fn parse(text: &str) -> Result<Value, NotTaken> {
-    // Before it is parsed: a parser that gives up says less of it.
+    // Checked before parsing: the error of a parser that gives up is less exact.
     if depth(text.as_bytes()) > DEPTH_MAX {
         return Err(NotTaken::TooDeep);
     }
@@ -54,9 +54,8 @@ pub fn parse(text: &str) -> Result<Value, NotTaken> {
     })
 }
 
-/// Reads JSON from outside as [`parse`] does, with every whole number as its sender wrote it: one
-/// that no integer of 64 bits holds becomes the text of its digits, so that an id is never another
-/// one.
+/// Reads JSON from outside as [`parse`] does, with every whole number as its sender wrote it. A
+/// number beyond 64 bits becomes the text of its digits, so that an id never changes.
 ///
 /// # Errors
 /// As [`parse`].
@@ -65,7 +64,8 @@ pub fn parse_exact(text: &str) -> Result<Value, NotTaken> {
     exact(text).map_or(Ok(read), |text| parse(&text))
 }
 
-/// Returns a JSON text with quotes around the numbers that would lose digits; none without such.
+/// Returns a JSON text with quotes around the numbers that would lose digits; none without such
+/// numbers.
 fn exact(text: &str) -> Option<String> {
     let is_of_number = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '+' | '.');
     let mut exact = String::with_capacity(text.len());
@@ -86,7 +86,7 @@ fn exact(text: &str) -> Option<String> {
     is_other.then_some(exact)
 }
 
-/// Returns bytes of the JSON string at the beginning of a text, with its quotes.
+/// Returns the bytes of the JSON string at the beginning of a text, quotes included.
 fn string_bytes(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -100,19 +100,19 @@ fn string_bytes(text: &str) -> usize {
     text.len()
 }
 
-/// Returns whether a token is a whole number that is another one once it is read. One with a
-/// fraction or an exponent means what it means to every reader: the nearest double.
+/// Returns whether a token is a whole number that changes on reading. A number with a fraction or
+/// an exponent means the same to every reader: the nearest double.
 fn loses_digits(token: &str) -> bool {
     let digits = token.strip_prefix('-').unwrap_or(token);
     let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let read = is_whole.then(|| token.parse::<Number>().ok()).flatten();
-    // Minus zero is no integer of 64 bits, and has nothing to lose.
+    // Minus zero is no integer of 64 bits, and loses nothing.
     read.is_some_and(|read| read.is_f64()) && digits != "0"
 }
 
 /// Returns the document in a model's reply: without the thoughts before it, and without the one
-/// fence around it. Models write both where they are asked for nothing but JSON. A text that is
-/// anything else stays as it is.
+/// fence around it. Models add both even if the prompt asks for JSON only. Any other text stays
+/// unchanged.
 #[must_use]
 pub fn bare(reply: &str) -> &str {
     let text = reply.trim_matches(|sign: char| sign.is_whitespace() || sign == '\u{feff}');
@@ -123,7 +123,7 @@ pub fn bare(reply: &str) -> &str {
     fenced(answer).unwrap_or(answer)
 }
 
-/// Returns what stands in a fenced block, if the text is exactly one.
+/// Returns the content of a fenced block, if the text is exactly one.
 fn fenced(text: &str) -> Option<&str> {
     let sign = text
         .chars()
@@ -145,7 +145,7 @@ fn fenced(text: &str) -> Option<&str> {
     (!ends_before).then(|| block.trim())
 }
 
-/// Reads a value whose objects have each key once; notes the key that one has twice.
+/// Reads a value whose objects have each key once; notes a repeated key.
 #[derive(Clone, Copy)]
 struct Strict<'a> {
     twice: &'a RefCell<Option<String>>,
@@ -216,8 +216,8 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 }
 
-/// Returns how deep lists and objects are nested in a JSON text. For a text that is not JSON, the
-/// number is not too small.
+/// Returns the depth of lists and objects in a JSON text. For other text, the number is at least
+/// the depth.
 #[must_use]
 pub fn depth(text: &[u8]) -> usize {
     let mut depth = 0_usize;
@@ -240,8 +240,8 @@ pub fn depth(text: &[u8]) -> usize {
     deepest
 }
 
-/// Returns whether lists and objects in a value are nested deeper than so many levels. It looks no
-/// deeper.
+/// Returns whether lists and objects in a value are nested deeper than so many levels. Deeper
+/// levels are not read.
 #[must_use]
 pub fn is_deeper(value: &Value, levels: usize) -> bool {
     match (value, levels.checked_sub(1)) {
@@ -254,8 +254,8 @@ pub fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Writes whole numbers as integers, wherever they stand: `1.0` is `1`. Those beyond 2^53 stay as
-/// they are, being exact no more.
+/// Writes whole numbers as integers, at every level: `1.0` is `1`. Numbers beyond 2^53 stay
+/// unchanged, because they are not exact.
 pub fn make_integers(value: &mut Value) {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     match value {
@@ -273,7 +273,7 @@ pub fn make_integers(value: &mut Value) {
     }
 }
 
-/// Returns whether a field has its default value and so need not be written.
+/// Returns whether a field has its default value, so that it is not written.
 pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }

@@ -6,30 +6,29 @@ pub use shapes::limits::step::{
 
 use serde::{Deserialize, Serialize};
 
-/// Limits on the use of resources in one turn. The host counts it; a guest cannot spend what is not
-/// there.
+/// Limits on the use of resources in one turn. The host enforces them; a guest cannot exceed them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TurnLimits {
     /// Steps of the agent.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub steps_max: u32,
-    /// Tool calls, of the model's and of the agent's own.
+    /// Tool calls by the model and by the agent.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub tool_calls_max: u32,
     /// Tokens of prompts and replies together.
     #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub tokens_max: u64,
-    /// Milliseconds during which a model or a tool is at work. Waiting for the user, a timer or
-    /// another agent does not count.
+    /// Milliseconds during which a model or a tool works. Waiting for the user, a timer or another
+    /// agent does not count.
     #[schemars(range(min = 1, max = 604_800_000))]
     pub active_ms_max: u64,
-    /// Operations that are open at the same time.
+    /// The most open operations.
     #[schemars(range(min = 1, max = 10_000))]
     pub open_operations_max: u32,
     /// Highest cost of its model calls, in millionths of the currency of the models' prices. The
     /// calls of agents to which it hands work count too. Without it there is no limit; with it,
-    /// only models that have a price can be asked.
+    /// only models with a price can be called.
     #[schemars(range(min = 0, max = 1_000_000_000_000_000_u64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros_max: Option<u64>,
@@ -48,34 +47,34 @@ impl Default for TurnLimits {
     }
 }
 
-/// Ends of the host, without being told to, at which it computed for a session and after which that
-/// is under suspicion. Progress in between has the count begin anew.
+/// Unexpected ends of the host during a session's work, after which the session is under suspicion.
+/// Progress in between resets the count.
 pub const SUSPECTED_ENDS_MIN: u32 = 2;
-/// Ends of the host at which a session was the only one under suspicion that it computed for: with
-/// the last one its run is given up.
+/// Unexpected ends of the host with a session as the only suspect at work. At the last one its run
+/// is given up.
 pub const ALONE_ENDS_MAX: u32 = 3;
-/// Number of attempts at a step that traps, before its run fails.
+/// Attempts at a trapping step, before its run fails.
 pub const STEP_ATTEMPTS_MAX: u32 = 3;
-/// Tool calls of one run that are performed at the same time.
+/// Tool calls of one run that run in parallel.
 pub const PARALLEL_CALLS_MAX: usize = 8;
-/// Bytes of all that one step says, starts and keeps.
+/// Bytes of all that one step says, starts and stores.
 pub const STEP_BYTES_MAX: usize = 4 << 20;
-/// Bytes of text over which a tool's output, a client's answer or another agent's reply is kept as
-/// a blob.
+/// Bytes of text beyond which a tool's output, a client's answer or another agent's reply is stored
+/// as a blob.
 pub const INLINE_TEXT_BYTES_MAX: usize = 32 << 10;
-/// Bytes of head, and of tail, that remain of what is kept as a blob.
+/// Bytes of head, and of tail, that are kept of text moved to a blob.
 pub const SPILL_EDGE_BYTES: usize = 4 << 10;
 /// Bytes of one input.
 pub const INPUT_BYTES_MAX: usize = 1 << 20;
-/// Inputs of one session that wait at the same time; more are refused as busy.
+/// The most waiting inputs of one session; further ones are refused as busy.
 pub const WAITING_INPUTS_MAX: usize = 1_000;
-/// Inputs of one session that wait at the same time when a late reply comes. With so many it
-/// becomes a dead letter, so that agents that answer leave places to the users' messages.
+/// The most waiting inputs of one session when a late reply arrives. At this number the reply
+/// becomes a dead letter, so that answering agents leave room for the users' messages.
 pub const LATE_REPLIES_WAITING_MAX: u64 = 500;
 /// Segments of one tool call (`later`, `ask`).
 pub const SEGMENTS_MAX: u32 = 1_000;
-/// Bytes of all that the tools of one run leave and ask between the segments of their calls. Each
-/// segment's stays stored with the run's events.
+/// Bytes of the tools' states and questions between the segments of one run's calls. Those of each
+/// segment are stored with the run's events.
 pub const SEGMENTS_BYTES_MAX: u64 = 8 << 20;
 /// Longest timer: one year, in milliseconds.
 pub const TIMER_MS_MAX: u64 = 366 * 24 * 3_600_000;
@@ -83,7 +82,7 @@ pub const TIMER_MS_MAX: u64 = 366 * 24 * 3_600_000;
 pub const RECALL_HITS_MAX: u32 = 50;
 /// Bytes of a model's reply as it is stored.
 pub const REPLY_BYTES_MAX: usize = 8 << 20;
-/// Repairs of a reply that does not fit its schema.
+/// The most repairs of a reply that violates its schema.
 pub const REPLY_REPAIRS_MAX: u32 = 2;
 /// Milliseconds for which an idempotency key is remembered: seven days.
 pub const IDEMPOTENCY_MS: u64 = 7 * 24 * 3_600_000;

@@ -1,11 +1,10 @@
-//! Ranges of configured numbers: written once, at the field, for the schema, and checked from
-//! there.
+//! Ranges of configured numbers: declared once, at the field, for the schema and for the check.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A number that is outside of its range.
+/// A number outside its range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutOfRange {
     /// Its key, as it is written.
@@ -18,8 +17,8 @@ pub struct OutOfRange {
     pub most: u64,
 }
 
-/// Returns the numbers of a section that are outside of their ranges, in the order of the keys. The
-/// section's schema has the ranges. Numbers without both bounds are not checked.
+/// Returns the numbers of a section outside their ranges, in the order of the keys. The section's
+/// schema has the ranges. Numbers without both bounds are not checked.
 #[must_use]
 pub fn out_of_range<T: JsonSchema + Serialize>(section: &T) -> Vec<OutOfRange> {
     let schema = schemars::schema_for!(T);

@@ -1,4 +1,4 @@
-//! Refusals of commands by a rule, with what the caller needs to correct them.
+//! Refusals of commands by a rule, with the facts that the caller needs for a correction.
 
 use crate::values::error_code::{ErrorCode, ErrorKind};
 use serde_json::Value;
@@ -7,19 +7,19 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// Its code, from which its kind follows.
+    /// Its code, which determines its kind.
     pub code: ErrorCode,
     /// The fault, and how to correct it.
     pub message: String,
-    /// The field at fault; none when it is not a field's fault. It is a JSON pointer into the
-    /// request's body, or `header:` and a name.
+    /// The field at fault, if any. It is a JSON pointer into the request's body, or `header:` and a
+    /// name.
     pub field: Option<String>,
-    /// Further facts by name, for programs: `limit`, the key of the limit that is met.
+    /// Further facts by name, for programs: `limit`, the key of the exhausted limit.
     pub details: Vec<(&'static str, Value)>,
 }
 
 impl Refusal {
-    /// A refusal for which the field of its code is to blame, if it has one.
+    /// A refusal that blames the field of its code, if it has one.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -50,8 +50,8 @@ impl Refusal {
     }
 }
 
-/// Declares functions that make refusals, one a row: what the message names, the code, the part of
-/// the request at fault where the code does not say it, and the message.
+/// Declares functions that make refusals, one a row: the values in the message, the code, the part
+/// of the request at fault if the code does not name it, and the message.
 #[macro_export]
 macro_rules! refusals {
     ($($(#[$doc:meta])* $name:ident($($named:ident: $type:ty),*) = $code:ident

@@ -1,13 +1,12 @@
-//! JSON Schemas from outside: bounded before they are compiled, and before a document is compared
-//! with them.
+//! JSON Schemas from outside: limited before they are compiled, and before a document is checked.
 //!
-//! Two things are counted here, because four kilobytes of schema can ask for more work than there
-//! is time. [`check`] looks at a schema when it enters: its size, its references, and the number of
-//! schemas, literals and names that one place of a document would be compared with. [`comparisons`]
-//! counts, for one schema and one document, the comparisons that they come to together. Neither
-//! compares anything, and neither does more work than the limits say. A match of a regular
-//! expression counts as many comparisons as its states and the length of the text come to, and
-//! `uniqueItems` as many as the pairs of items that a hash may not tell apart.
+//! Two things are counted here, because four kilobytes of schema can require more work than there
+//! is time for. [`check`] examines a schema when it enters: its size, its references, and the
+//! number of schemas, literals and names for one place of a document. [`comparisons`] counts the
+//! total comparisons of one schema with one document. Neither compares anything, and neither does
+//! more work than the limits say. A match of a regular expression counts as many comparisons as
+//! follow from its states and the length of the text. `uniqueItems` counts the pairs of items that
+//! a hash may not distinguish.
 
 mod count;
 mod graph;
@@ -34,30 +33,30 @@ pub const REFERENCES_MAX: usize = 1_000;
 /// Length of a chain of schemas that apply to the same place of a document. Each is part of the one
 /// before, or is referred to by it.
 pub const CHAIN_MAX: usize = 64;
-/// Schemas that one place of a document is compared with, with their keywords and the literals and
-/// names that those list. Each is counted as often as it is reached; a schema that multiplies
-/// nothing comes to about as many as it has values.
+/// Schemas that one place of a document is compared with, plus their keywords, literals and listed
+/// names. Each is counted as often as it is reached. For a schema that multiplies nothing, the
+/// count is about its number of values.
 pub const EXPANDED_MAX: u64 = 20_000;
 /// Bytes of a regular expression.
 pub const PATTERN_BYTES_MAX: usize = 32 << 10;
 /// Regular expressions in a schema.
 pub const PATTERNS_MAX: usize = 500;
-/// States of all regular expressions in a schema, about: a few megabytes once they are compiled.
+/// Approximate states of all regular expressions in a schema: a few megabytes once compiled.
 pub const PATTERN_STATES_MAX: u64 = 50_000;
 /// Bytes of a reference.
 pub const REFERENCE_BYTES_MAX: usize = 1 << 10;
 /// Comparisons of one document with its schema.
 pub const COMPARISONS_MAX: u64 = 1_000_000;
 
-/// Letters that are shown of a name in the place of a fault.
+/// Letters shown of a name in the place of a fault.
 const SHOWN_CHARS_MAX: usize = 40;
-/// Steps that are shown of the way to a fault, the last ones.
+/// Steps shown of the path to a fault: the last ones.
 const PLACE_STEPS_MAX: usize = 16;
 
-/// A schema that is not taken: where in it, and why.
+/// A refused schema: the place of the fault, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Unfit {
-    /// A JSON pointer into the schema; empty for the whole of it.
+    /// A JSON pointer into the schema; empty for the whole schema.
     pub place: String,
     /// The problem, and the limit.
     pub problem: Problem,
@@ -91,14 +90,13 @@ pub enum Problem {
     /// It has too many references.
     #[error("the schema has more than {REFERENCES_MAX} references")]
     References,
-    /// A reference leads out of the schema, or to a place that is known only once a document is
-    /// compared.
+    /// A reference leads out of the schema, or to a place that depends on the document.
     #[error("only references within the schema can be followed, such as `#/$defs/name`")]
     Outside,
-    /// A reference leads nowhere.
+    /// A reference has no target.
     #[error("this refers to what is not there, or there twice")]
     Missing,
-    /// A part of it is a schema document of its own.
+    /// A part of it is a separate schema document.
     #[error(
         "only the whole schema can have an identifier or another `$schema`, and not a part of it"
     )]
@@ -135,19 +133,18 @@ pub enum Problem {
     Reference(usize),
 }
 
-/// A document that takes too many comparisons with its schema.
+/// A document with too many comparisons against its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("comparing it with its schema takes more than {COMPARISONS_MAX} comparisons")]
 pub struct TooCostly;
 
-/// Checks that a schema can be compiled and compared with something in bounded time and memory.
+/// Checks that a schema can be compiled and applied in bounded time and memory.
 ///
-/// References have to stay within the schema and to lead somewhere, and no schema may apply itself
-/// to the same value again: one that comes back to itself does so through parts of the value
-/// (`properties`, `items`).
+/// References have to stay within the schema and have a target. No schema may apply itself to the
+/// same value again: a recursive schema recurs through parts of the value (`properties`, `items`).
 ///
 /// # Errors
-/// The first limit that it is over, with the place.
+/// The first exceeded limit, with its place.
 pub fn check(schema: &Value) -> Result<(), Unfit> {
     let whole = |problem| Unfit {
         place: String::new(),
@@ -162,7 +159,7 @@ pub fn check(schema: &Value) -> Result<(), Unfit> {
     Graph::read(schema)?.check()
 }
 
-/// Estimates the states of all regular expressions in a schema that [`check`] has passed.
+/// Estimates the states of all regular expressions in a schema that passed [`check`].
 #[must_use]
 pub fn pattern_states(schema: &Value) -> u64 {
     graph::patterns(schema)
@@ -170,7 +167,7 @@ pub fn pattern_states(schema: &Value) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// Returns the first limit of size that a schema exceeds.
+/// Returns the first exceeded limit of size.
 fn size(schema: &Value) -> Option<Problem> {
     let mut nodes = 0_usize;
     let mut rest = vec![(schema, 1_usize)];

@@ -1,16 +1,16 @@
-//! Characters that change how the text around them is shown, or that are not shown at all.
+//! Characters that change the display of the text around them, or that are invisible.
 
-/// Returns whether a character controls what is shown. Such characters are line breaks and other
-/// control characters, and those that turn the direction of text. With them a name reads as another
-/// one than it is (Trojan Source, CVE-2021-42574).
+/// Returns whether a character controls the display of text. Such characters are line breaks and
+/// other control characters, and those that change the direction of text. They can disguise a name
+/// as another one (Trojan Source, CVE-2021-42574).
 #[must_use]
 pub fn controls_what_is_shown(char: char) -> bool {
     matches!(char, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
         || char.is_control()
 }
 
-/// Returns whether a character is invisible, or changes how others are shown. Such a character
-/// controls, turns the reading direction, has no width, or is a tag or a variation that no text of
+/// Returns whether a character is invisible, or changes how others are shown. Such a character is a
+/// control, changes the reading direction, has no width, or is a tag or a variation that no text of
 /// people needs. A model reads all of them.
 #[must_use]
 pub fn is_hidden(char: char) -> bool {
@@ -23,8 +23,8 @@ pub fn is_hidden(char: char) -> bool {
         )
 }
 
-/// Text in which every character is seen: what is hidden, or is no printable character, is written
-/// as its number. At most so many characters of it.
+/// Text with every character visible: hidden and unprintable characters are written as numbers. At
+/// most so many characters of it.
 #[must_use]
 pub fn visible(text: &str, chars_max: usize) -> String {
     let mut visible = String::new();
@@ -45,8 +45,8 @@ pub fn visible(text: &str, chars_max: usize) -> String {
     visible
 }
 
-/// Returns the first sentence of a text's first line, with its full stop. No sentence ends before a
-/// small letter: that is an abbreviation such as `e.g.`.
+/// Returns the first sentence of a text's first line, with its full stop. A full stop before a
+/// small letter ends no sentence: that is an abbreviation such as `e.g.`.
 #[must_use]
 pub fn first_sentence(text: &str) -> &str {
     let line = text.trim().lines().next().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Conversions of values that have one text, written once: words of enums, names, serde's traits.
+//! Conversions of values with a text form, written once: words of enums, names, serde's traits.
 
-/// Implements `ALL`, `as_str`, `from_word` and `Display` for an enum with a word a variant.
+/// Implements `ALL`, `as_str`, `from_word` and `Display` for an enum with a word for each variant.
 #[macro_export]
 macro_rules! words {
     ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
@@ -50,8 +50,8 @@ macro_rules! wrapped_text {
     };
 }
 
-/// Implements serde's traits for a type that `Display` writes and a function of it reads, and the
-/// way to its text.
+/// Implements serde's traits for a type with `Display` and a parse function, and the conversion to
+/// its text.
 macro_rules! serde_as_text {
     ($name:ident::$read:ident) => {
         impl serde::Serialize for $name {

@@ -12,13 +12,13 @@ use std::str::FromStr;
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// So many milliseconds later.
+    /// This time plus a number of milliseconds.
     #[must_use]
     pub fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Returns how many milliseconds have passed since an earlier point; 0 if that is later.
+    /// Returns the milliseconds since an earlier point; 0 if that point is later.
     #[must_use]
     pub fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
@@ -36,7 +36,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// ISO 8601 with a time zone; without one, UTC is meant, as systems mean it that leave it out.
+/// ISO 8601 with a time zone; without one it is UTC, as in systems that omit it.
 impl FromStr for Timestamp {
     type Err = NotATime;
     fn from_str(text: &str) -> Result<Self, NotATime> {
@@ -51,7 +51,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// A text that is no point in time since 1970.
+/// A text that is no valid time since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no time like `2025-12-15T09:30:00Z`")]
 pub struct NotATime {

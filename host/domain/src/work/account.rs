@@ -1,13 +1,13 @@
-//! Accounts: limits shared by all work that one message began.
+//! Accounts: limits shared by all work that follows from one message.
 //!
-//! A turn that a message begins opens an account with its own limits. Work that is handed over has
-//! an account of its own, with the budget that it was given. Everything that comes of that work
-//! spends from its account and from those above it, however late: its turns, the turns that late
-//! replies to it begin, its reminders, and the work that it hands over in turn. An account never
-//! gets anything back but what was reserved and not spent. So along a chain of agents, and over all
-//! that comes after its first turn, what is available only shrinks.
+//! A turn that a message begins opens an account with its own limits. Handed-over work has an
+//! account of its own, with the budget that it was given. Everything that follows from that work
+//! spends from its account and from those above it, however late. That includes its turns, the
+//! turns that late replies to it begin, its reminders, and the work that it hands over in turn.
+//! Only unspent reservations return to an account. So along a chain of agents, and over all turns
+//! that follow from its first, the available amount only shrinks.
 //!
-//! Four words are used for tokens, calls and money, here and wherever they are counted:
+//! Four terms are used for tokens, calls and money, here and in all other counts:
 //!
 //! - The **limit** is the most that an account, a turn or a budget allows.
 //! - An amount is **reserved** when something begins that may cost as much: a model's call, an
@@ -16,7 +16,7 @@
 //!   reserved for it is spent.
 //! - The rest is **available**: the limit without what is spent or reserved.
 //!
-//! Names that are stored or sent are others: `drawn` is spent or reserved, `left` is available.
+//! Stored and transmitted names differ: `drawn` is spent or reserved, `left` is available.
 
 use crate::thread::model::Usage;
 use crate::values::id::{AccountId, InputId, RunId};
@@ -27,22 +27,21 @@ use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::step::OperationOutcome;
 use serde::{Deserialize, Serialize};
 
-/// Limits of one message, or one piece of work, with everything that comes of it.
+/// Limits of one message, or one piece of work, with everything that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// The run that a message began, or the input that handed the work over.
+    /// The run that a message began, or the input of the handed-over work.
     pub id: AccountId,
     /// Tokens of prompts and replies together.
     pub tokens: u64,
     /// Calls of tools and of agents.
     pub calls: u32,
-    /// Millionths that models may cost; none for no limit.
+    /// Highest cost of models, in millionths; none for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }
 
-/// The accounts that a run spends from: that of the message which began everything first, its own
-/// work's last.
+/// The accounts that a run spends from, from that of the original message to that of its own work.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Accounts(Vec<Account>);
@@ -65,8 +64,8 @@ impl Accounts {
         }])
     }
 
-    /// Returns the accounts of work that is handed over by a run with these accounts. The work gets
-    /// `budget` of what is available to the run.
+    /// Returns the accounts of work that a run with these accounts hands over. The work gets
+    /// `budget` out of the run's available amount.
     #[must_use]
     pub fn delegating(&self, input: InputId, budget: Budget, available: Available) -> Self {
         let Budget {
@@ -83,20 +82,19 @@ impl Accounts {
         Self(self.0.iter().copied().chain([own]).collect())
     }
 
-    /// Returns whether there are no accounts. So it is with the event of a run that a message
-    /// began.
+    /// Returns whether there are no accounts, as in the event of a run that a message began.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the account of the message which began everything.
+    /// Returns the account of the original message.
     #[must_use]
     pub fn first(&self) -> Option<AccountId> {
         self.0.first().map(|account| account.id)
     }
 
-    /// The address of each, in order: its id behind those of the accounts above it.
+    /// The address of each, in order: the ids of the accounts above it, followed by its own.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         let mut address = String::new();
@@ -110,14 +108,15 @@ impl Accounts {
         deeper.collect()
     }
 
-    /// The address of the work's own; empty when there are none.
+    /// The address of the work's own account; empty if there are none.
     #[must_use]
     pub fn address(&self) -> String {
         self.addresses().pop().unwrap_or_default()
     }
 
-    /// Returns what is available: the least over all accounts. `others` is what others have spent
-    /// or reserved on each of them; `own` is what the run itself has, on all of them.
+    /// Returns the available amount: the least over all accounts. `others` is the amount that
+    /// others have spent or reserved on each of them; `own` is the run's own amount, on all of
+    /// them.
     #[must_use]
     pub fn available(&self, others: &[Amount], own: Amount) -> Available {
         let all = Available {
@@ -139,10 +138,10 @@ impl Accounts {
             })
     }
 
-    /// Returns a text that names the first account on which `more` is not available, and what is
-    /// short. None if it is available on all. `others` is what others have spent or reserved on
-    /// each account; `own` is what the run itself has, on all of them. A resource of which no more
-    /// is wanted is never short, even on an overdrawn account.
+    /// Returns a text that names the first account on which `more` is not available, and the
+    /// resource that is short. None if it is available on all. `others` is the amount that others
+    /// have spent or reserved on each account; `own` is the run's own amount, on all of them. A
+    /// resource of which `more` requests nothing is never short, even on an overdrawn account.
     #[must_use]
     pub fn shortage(&self, others: &[Amount], own: Amount, more: Amount) -> Option<String> {
         self.0.iter().zip(others).find_map(|(account, others)| {
@@ -168,7 +167,7 @@ impl Accounts {
     }
 }
 
-/// Returns what an operation has spent or reserved when it starts. A model's call has a
+/// Returns the amount that an operation has spent or reserved when it starts. A model call has a
 /// reservation; anything that counts as a call has spent a call.
 #[must_use]
 pub fn spent_or_reserved(operation: &Operation) -> Amount {
@@ -178,7 +177,7 @@ pub fn spent_or_reserved(operation: &Operation) -> Amount {
     }
 }
 
-/// Returns what is reserved for a call of a model; nothing for other operations.
+/// Returns the reservation for a model call; zero for other operations.
 #[must_use]
 pub fn reserved(performer: &Performer) -> Amount {
     match performer {
@@ -195,8 +194,8 @@ pub fn reserved(performer: &Performer) -> Amount {
     }
 }
 
-/// Returns whether it counts as a call of a tool or an agent. Work without a waiting caller once
-/// had no performer of its own. It then was an operation that settles at once with a result.
+/// Returns whether it counts as a call of a tool or an agent. Formerly, work without a waiting
+/// caller had no performer of its own. It was then an operation that settles at once with a result.
 #[must_use]
 pub fn is_call(performer: &Performer) -> bool {
     match performer {
@@ -208,16 +207,16 @@ pub fn is_call(performer: &Performer) -> bool {
         | Performer::Memory { .. }
         | Performer::Lasting { .. }
         | Performer::Reply { .. } => true,
-        // What an agent looks up by itself is no call.
+        // A lookup by the agent's own code is no call.
         Performer::Recall { of, .. } => of.is_some(),
         Performer::Refused { outcome, .. } => matches!(outcome, OperationOutcome::Parts { .. }),
         Performer::Model { .. } | Performer::Client { .. } | Performer::Timer { .. } => false,
     }
 }
 
-/// Returns what a settled call of a model has spent, given what it had spent or reserved before
+/// Returns the amount spent by a settled model call, given its earlier amount spent or reserved
 /// (`reserved`). With a lost outcome, its reservation is spent. That is the reservation of an
-/// attempt, or everything that a call had which was stopped while it was made.
+/// attempt, or the whole reservation of a call that was stopped in progress.
 #[must_use]
 pub fn spent(reserved: Amount, settlement: &Settlement) -> (Usage, u64) {
     if settlement.attempts.is_empty() {
@@ -236,7 +235,7 @@ pub fn spent(reserved: Amount, settlement: &Settlement) -> (Usage, u64) {
     spent_on(&settlement.attempts, reserved)
 }
 
-/// Returns what attempts at a model have spent: their usage, or the reservation if the usage is
+/// Returns the amount spent by attempts at a model: their usage, or the reservation if the usage is
 /// unknown. The reservation is `reserved` if the attempt itself names none.
 #[must_use]
 pub fn spent_on(attempts: &[Attempt], reserved: Amount) -> (Usage, u64) {
@@ -248,7 +247,7 @@ pub fn spent_on(attempts: &[Attempt], reserved: Amount) -> (Usage, u64) {
         })
 }
 
-/// Returns what one attempt has spent. See [`spent_on`].
+/// Returns the amount spent by one attempt. See [`spent_on`].
 #[must_use]
 pub fn spent_on_one(attempt: &Attempt, reserved: Amount) -> (Usage, u64) {
     let reserved = attempt.reserved.unwrap_or(reserved);
@@ -263,7 +262,7 @@ pub fn spent_on_one(attempt: &Attempt, reserved: Amount) -> (Usage, u64) {
     )
 }
 
-/// Returns the usage as which a lost attempt's reservation is counted.
+/// Returns a lost attempt's reservation as usage.
 pub(crate) fn lost(reserved: Amount) -> Usage {
     Usage {
         input_tokens: reserved.tokens,

@@ -1,10 +1,10 @@
-//! Approvals: calls of tools that a user has to agree to before they are made.
+//! Approvals: tool calls that a user has to approve first.
 //!
-//! The calls that need one are named by the definition of the calling agent, by those of the agents
-//! that handed it the work, and by the grant of the tool's component. A user agrees to one
-//! operation and to the hash of exactly what it would do. The approval is used up when the call is
-//! sent. That is recorded before, so that a crash does not use it twice. The question is the host's
-//! own: no guest can ask in its name, and nothing but a user's answer over the API settles it.
+//! Approvals are required by the definition of the calling agent, by those of the agents that
+//! handed it the work, and by the grant of the tool's component. A user agrees to one operation and
+//! to the hash of its exact effect. Sending the call uses up the approval. This is recorded before,
+//! so that a crash does not use the approval twice. The question is the host's own: no guest can
+//! ask in its name, and only a user's answer over the API settles it.
 
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
@@ -21,11 +21,11 @@ pub const WIDGET: &str = "host_approval";
 /// The approval that a user has to give before an operation is performed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// The hash of exactly what would be done ([`call_digest`]).
+    /// The hash of the exact effect ([`call_digest`]).
     pub call: Digest,
-    /// Time until which it may be agreed to; then the call has failed.
+    /// Time until which it may be approved; then the call has failed.
     pub until: Timestamp,
-    /// The question, as the user is shown it.
+    /// The question, as the user sees it.
     pub action: ClientAction,
 }
 
@@ -45,11 +45,11 @@ pub struct Exact<'a> {
     pub arguments: &'a str,
 }
 
-/// The hash of exactly what would be done: once, by this code, with these arguments whatever the
-/// order of their keys.
+/// The hash of the exact effect: one operation, by this code, with these arguments in any order of
+/// their keys.
 #[must_use]
 pub fn call_digest(exact: &Exact<'_>) -> Digest {
-    // Keys are sorted by the map that JSON is read into.
+    // Parsing sorts the keys.
     let canonical = serde_json::from_str::<Value>(exact.arguments).map_or_else(
         |_| exact.arguments.to_owned(),
         |value| sorted(value).to_string(),
@@ -79,7 +79,7 @@ fn sorted(value: Value) -> Value {
 }
 
 impl Approval {
-    /// The approval that a call needs, which a user may give until then.
+    /// The approval that a call needs, which a user may give until a time.
     #[must_use]
     pub fn new(exact: &Exact<'_>, component: &str, definition: &str, until: Timestamp) -> Self {
         let call = call_digest(exact);
@@ -112,7 +112,7 @@ impl Approval {
         self.call == call_digest(exact)
     }
 
-    /// Returns whether an answer that fits the question's schema agrees to it.
+    /// Returns whether an answer that fits the question's schema approves the call.
     #[must_use]
     pub fn agrees(&self, answer: &Value) -> bool {
         answer.get("approve") == Some(&Value::Bool(true))
@@ -120,19 +120,18 @@ impl Approval {
     }
 }
 
-/// The code of a call that a user did not agree to, or was not asked about.
+/// The code of a call that a user refused, or was not asked about.
 const DENIED: &str = "approval-denied";
-/// The code of a call that no user agreed to in time.
+/// The code of a call that was not approved in time.
 const EXPIRED: &str = "approval-expired";
 
-/// Returns whether a call failed because no user agreed to it. The text of such a failure is the
-/// host's own.
+/// Returns whether a call failed without approval. The text of such a failure is the host's own.
 #[must_use]
 pub fn is_of(failure: &Failure) -> bool {
     [DENIED, EXPIRED].contains(&failure.code.as_str())
 }
 
-/// Returns the failure that an agent sees for a call that a user did not agree to.
+/// Returns the failure that an agent sees for a call that a user refused.
 #[must_use]
 pub fn declined() -> Failure {
     Failure::lasting(
@@ -141,8 +140,8 @@ pub fn declined() -> Failure {
     )
 }
 
-/// Returns the failure that an agent sees for a call that a user would have to agree to, where no
-/// user can be asked.
+/// Returns the failure that an agent sees for a call that needs an approval, if no user can be
+/// asked.
 #[must_use]
 pub fn unasked() -> Failure {
     Failure::lasting(
@@ -152,8 +151,8 @@ pub fn unasked() -> Failure {
     )
 }
 
-/// Returns the failure that an agent sees for a call that was begun before it needed an approval.
-/// No user was asked about it.
+/// Returns the failure that an agent sees for a call that began before it needed an approval. No
+/// user was asked about it.
 #[must_use]
 pub fn required_since() -> Failure {
     Failure::lasting(
@@ -163,7 +162,7 @@ pub fn required_since() -> Failure {
     )
 }
 
-/// Returns the failure that an agent sees for a call that no user agreed to in time.
+/// Returns the failure that an agent sees for a call that was not approved in time.
 #[must_use]
 pub fn expired() -> Failure {
     Failure::lasting(
@@ -172,14 +171,14 @@ pub fn expired() -> Failure {
     )
 }
 
-/// A user's answer to the question, as the event `operation.approval.answered.v1` carries it.
+/// A user's answer to the question, in the event `operation.approval.answered.v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalAnswered {
     /// The run.
     pub run: RunId,
     /// The operation.
     pub operation: OperationId,
-    /// The hash of what was agreed to, or not.
+    /// The hash of the call that was approved or refused.
     pub call: Digest,
     /// True if the user agreed.
     pub approved: bool,

@@ -8,7 +8,7 @@ use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The part of a turn's limits that is left.
+/// The remaining part of a turn's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitsLeft {
     /// Further steps.
@@ -19,13 +19,13 @@ pub struct LimitsLeft {
     pub tokens: u64,
 }
 
-/// The frozen view of one step. What is large is stored once per change as a blob and named here by
-/// its digest, so a basis stays below 1 KB however long the thread is.
+/// The frozen view of one step. Large parts are stored once per change as blobs and named here by
+/// their digests, so a basis stays below 1 KB however long the thread is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
-    /// The turn on which the run builds; none in an empty thread.
+    /// The turn that precedes the run; none in an empty thread.
     pub base: Option<TurnId>,
-    /// The last message of the thread as this step sees it; 0 when there is none.
+    /// The last message of the thread as this step sees it; 0 if there is none.
     pub head: MessageId,
     /// The code and the documents, which are the same in most steps of a session.
     pub documents: Documents,
@@ -35,11 +35,11 @@ pub struct Basis {
     /// uploaded.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub files: u64,
-    /// Time at which the step was first begun.
+    /// Time at which the step first began.
     pub now: Timestamp,
-    /// The part of the turn's limits that is left.
+    /// The remaining part of the turn's limits.
     pub left: LimitsLeft,
-    /// Seeds the guest's randomness: follows from run and step.
+    /// The seed of the guest's randomness, derived from run and step.
     pub seed: Digest,
 }
 
@@ -56,22 +56,21 @@ pub struct Documents {
     pub tools: Digest,
     /// The agents that it may dispatch to: an array of [`Peer`].
     pub peers: Digest,
-    /// The agent's preferences with those of the run's user over them.
+    /// The agent's preferences, overridden by those of the run's user.
     pub preferences: Digest,
-    /// The preferences that hold for all its users. None when these are the same as `preferences`.
+    /// The preferences for all its users. None if they equal `preferences`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_preferences: Option<Digest>,
-    /// The configuration with which the session was opened; none if there was none.
+    /// The configuration with which the session was opened, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_config: Option<Digest>,
-    /// The agent's structured sessions that have ended, as far as the user would see them; none
-    /// when there are none.
+    /// The agent's ended structured sessions that the user may see; none if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Digest>,
 }
 
 impl Documents {
-    /// Returns the documents of a step of this code to which nothing is shown: each blob is the
+    /// Returns the documents of a step of this code that sees an empty world: each blob is the
     /// same.
     #[must_use]
     pub fn all_of(component: Digest, blob: Digest) -> Self {
@@ -88,7 +87,7 @@ impl Documents {
         }
     }
 
-    /// Returns the preferences that hold for all users of the agent.
+    /// Returns the preferences for all users of the agent.
     #[must_use]
     pub fn shared_preferences(&self) -> Digest {
         self.shared_preferences.unwrap_or(self.preferences)
@@ -108,9 +107,9 @@ impl Documents {
     }
 }
 
-/// An agent's view of the host for as long as a run is open: its settings, tools, peers and skills.
-/// Each is a blob as in [`Basis`]. It is frozen when the run begins, so that all model calls of a
-/// turn have the same tools in the same order, whatever is configured meanwhile.
+/// An agent's view of the host while a run is open: its settings, tools, peers and skills. Each is
+/// a blob as in [`Basis`]. It is frozen when the run begins. All model calls of a turn thus have
+/// the same tools in the same order, whatever is configured meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedConfigDigests {
     /// The definition's prompt and settings.
@@ -119,16 +118,16 @@ pub struct ResolvedConfigDigests {
     pub tools: Digest,
     /// The peers.
     pub peers: Digest,
-    /// The most that it may have: a [`Ceiling`](crate::agents::authority::Ceiling).
+    /// Its highest authority: a [`Ceiling`](crate::agents::authority::Ceiling).
     pub ceiling: Digest,
-    /// The skills with all their files: a [`SkillSet`](crate::agents::skill::SkillSet) that is
-    /// frozen. None where there are none.
+    /// The skills with all their files: a frozen [`SkillSet`](crate::agents::skill::SkillSet). None
+    /// without skills.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<Digest>,
 }
 
 impl ResolvedConfigDigests {
-    /// Returns the view of an agent to which nothing is shown: each blob is the same.
+    /// Returns the view of an agent that sees an empty world: each blob is the same.
     #[must_use]
     pub fn all_of(blob: Digest) -> Self {
         Self {
@@ -169,7 +168,7 @@ pub struct Scene {
     pub user: UserId,
 }
 
-/// The part of an agent's prompt and settings that is its own.
+/// The agent's own parts of its prompt and settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Overrides {
     /// Its system prompt, in place of its definition's.

@@ -1,37 +1,37 @@
-//! Budgets of work that is handed over: what it may spend, and what it did spend.
+//! Budgets of handed-over work: the amount it may spend, and the amount it spent.
 //!
-//! An agent that hands work over may name a budget for it. The budget never has more than is
-//! available to the agent itself, so along a chain of agents a budget only shrinks. It is reserved
-//! in the commit that hands the work over, and the reservation ends with the work. Limits on all of
-//! it together are kept in accounts ([`crate::work::account`], which defines the words).
+//! An agent that hands work over may name a budget for it. The budget never exceeds the agent's own
+//! available amount, so along a chain of agents a budget only shrinks. It is reserved in the commit
+//! that hands the work over, and the reservation ends with the work. Limits on all of it together
+//! are kept in accounts ([`crate::work::account`], which defines the words).
 
 use crate::values::limits::TurnLimits;
 use crate::work::price::Price;
 use serde::{Deserialize, Serialize};
 
-/// The most that a turn may spend, besides what its agent's own limits say.
+/// The most that a turn may spend, in addition to its agent's own limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
-    /// Tokens of prompts and replies together; none to apply the agent's own limits alone.
+    /// Tokens of prompts and replies together; none to apply only the agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Calls of tools and of agents; none to apply the agent's own limits alone.
+    /// Calls of tools and of agents; none to apply only the agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u32>,
-    /// Millionths that models may cost ([`crate::work::price`]); none to apply the agent's own
-    /// limits alone.
+    /// Highest cost of models in millionths ([`crate::work::price`]); none to apply only the
+    /// agent's own limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
 }
 
-/// The amount that is available: to a turn, to an account, or to an agent that hands work over.
+/// The available amount: of a turn, of an account, or of an agent that hands work over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
     /// Tokens.
     pub tokens: u64,
     /// Calls.
     pub calls: u32,
-    /// Millionths; none when the cost is not limited.
+    /// Millionths; none if the cost is not limited.
     pub cost_micros: Option<u64>,
 }
 
@@ -42,10 +42,10 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// Returns the budget with an even share of what is available for each limit that it does not
-    /// name: one share for it, one for each of the `later` ones that are still to be handed over,
-    /// and one for the agent that hands them over. Without later ones that is half. All agents that
-    /// are handed work at once thus get no more than there is.
+    /// Returns the budget with an even share of the available amount for each limit that it does
+    /// not name. One share is for it, one for each of the `later` ones that are still to be handed
+    /// over, and one for the agent that hands them over. Without later ones that is half. All
+    /// agents that receive work at once thus get no more than the available amount.
     #[must_use]
     pub fn or_share_of(self, available: Available, later: u64) -> Self {
         let shares = later.saturating_add(2);
@@ -61,8 +61,8 @@ impl Budget {
         }
     }
 
-    /// Returns the budget, reduced to what is available to its giver. A limit that it does not name
-    /// becomes all that is available.
+    /// Returns the budget, reduced to its giver's available amount. A limit that it does not name
+    /// becomes the whole available amount.
     #[must_use]
     pub fn within(self, available: Available) -> Self {
         Self {
@@ -78,8 +78,8 @@ impl Budget {
         }
     }
 
-    /// Returns what is reserved for it: what it names, as far as that is available. Anything that
-    /// it does not name counts when it is spent.
+    /// Returns the reservation for it: the limits that it names, as far as they are available.
+    /// Other limits count when they are spent.
     #[must_use]
     pub fn reserved(self, available: Available) -> Amount {
         Amount {
@@ -94,11 +94,11 @@ impl Budget {
 }
 
 impl Available {
-    /// Returns the highest cost of a model's call with `prompt` and `reply` tokens, which is
-    /// reserved for it. None when the model has no price.
+    /// Returns the highest cost of a model call with `prompt` and `reply` tokens, which is reserved
+    /// for it. None when the model has no price.
     ///
     /// # Errors
-    /// It is more than is available, or the cost is limited and the model has no price.
+    /// It exceeds the available amount, or the cost is limited and the model has no price.
     pub fn afford(
         &self,
         price: Option<Price>,
@@ -113,7 +113,7 @@ impl Available {
                             the operator says one in `models.<alias>.price`";
                 Err(reported.to_owned())
             }
-            // Users read it, and know of no reservations.
+            // The text is for users, who do not know of reservations.
             (Some(left), Some(needed)) if left < needed => {
                 Err("too little is left of what this turn may cost (costMicrosMax)".to_owned())
             }
@@ -121,9 +121,8 @@ impl Available {
         }
     }
 
-    /// Returns the limit, of cost or of tokens, of which too little is available for `more`. A text
-    /// for people comes with it. None when there is enough of both. `of` names what the limits
-    /// belong to.
+    /// Returns the limit, of cost or of tokens, that does not suffice for `more`, with a text for
+    /// people. None if both suffice. `of` names the owner of the limits.
     #[must_use]
     pub fn short_of(&self, more: Amount, of: &str) -> Option<(&'static str, String)> {
         let Self {
@@ -151,7 +150,7 @@ impl Available {
         }
     }
 
-    /// Subtracts an amount that is spent or reserved.
+    /// Subtracts a spent or reserved amount.
     pub fn subtract(&mut self, amount: Amount) {
         self.tokens = self.tokens.saturating_sub(amount.tokens);
         self.calls = self.calls.saturating_sub(amount.calls);
@@ -161,13 +160,13 @@ impl Available {
     }
 }
 
-/// The lesser of two limits, of which there may be none.
+/// The lesser of two optional limits.
 fn lesser(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
 impl TurnLimits {
-    /// Returns the limits, reduced to what a budget allows.
+    /// Returns the limits, reduced to those of a budget.
     #[must_use]
     pub fn within(self, budget: Budget) -> Self {
         Self {
@@ -183,7 +182,7 @@ impl TurnLimits {
     }
 }
 
-/// An amount that is spent or reserved.
+/// A spent or reserved amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Amount {
     /// Tokens.
@@ -196,13 +195,13 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Returns whether it is nothing.
+    /// Returns whether it is zero.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns whether it has any of what a limit bounds, by the key of the limit.
+    /// Returns whether it has any of the resource that a limit bounds, by the key of the limit.
     #[must_use]
     pub fn has_any_of(&self, limit: &str) -> bool {
         match limit {

@@ -1,10 +1,10 @@
-//! `delegate`: the tool that the host builds for agents that are granted it, as rules about its
-//! arguments and its results.
+//! `delegate`: the host's tool for agents that are granted it, as rules about its arguments and its
+//! results.
 //!
-//! It hands one named operation to an agent of a kind (worker, researcher, coder). It exists apart
+//! It hands one named operation to an agent of a kind (worker, researcher, coder). It is separate
 //! from the tools of components because no component runs it: the host checks the arguments here
-//! and dispatches the work to another agent. Validation comes before anything happens, and every
-//! refusal names what would have been allowed, so that a model can mend its call.
+//! and dispatches the work to another agent. Validation precedes any effect. Every refusal names
+//! what would have been allowed, so that a model can correct its call.
 
 mod address;
 mod blobs;
@@ -38,7 +38,7 @@ use utoipa::ToSchema;
 
 /// The tool's name.
 pub const NAME: &str = crate::agents::authority::DELEGATE;
-/// The arguments that it takes.
+/// The accepted arguments.
 const ARGUMENTS: [&str; 5] = ["target", "operation", "parameters", "timeout", "priority"];
 /// Bytes of a path in an operation's parameters.
 pub const PATH_BYTES_MAX: usize = 4_096;
@@ -53,7 +53,7 @@ pub const URL_BYTES_MAX: usize = 8_192;
 pub enum Target {
     /// Files, the web and other basic work.
     Worker,
-    /// Questions that take many sources.
+    /// Questions that need many sources.
     Researcher,
     /// Reading, writing and running code.
     Coder,
@@ -82,7 +82,7 @@ impl Target {
         }
     }
 
-    /// Returns the model role of its work, which goes before that of the path; none for a worker.
+    /// Returns the model role of its work, which overrides that of the path; none for a worker.
     #[must_use]
     pub fn model_role(self) -> Option<ModelRole> {
         match self {
@@ -102,11 +102,11 @@ impl Target {
 
 /// Urgency of a task. On the wire a number from 1, low, to 4, critical.
 ///
-/// Users take turns with the steps and model calls that wait for a place on this host
+/// Users take turns with steps and model calls that wait for a place on this host
 /// (`limits.instancesMax`, `limits.modelCallsMax`) or at their provider (`concurrentMax`). In a
-/// user's turn those of the most urgent tasks go first; equally urgent ones take turns by agent.
-/// Nothing that has begun is interrupted. Work that the task dispatches by an operation of its own
-/// is as urgent as itself; a `delegate` call says how urgent it is.
+/// user's turn the most urgent tasks go first; equally urgent ones take turns by agent. Work that
+/// has begun is not interrupted. Work that a task dispatches by its own operation is as urgent as
+/// the task; a `delegate` call says how urgent it is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -115,7 +115,7 @@ impl Target {
 pub enum Priority {
     /// 1
     Low,
-    /// 2, what a call without a priority has.
+    /// 2, the default of a call without a priority.
     #[default]
     Normal,
     /// 3
@@ -129,11 +129,11 @@ words!(Priority { Low = "low", Normal = "normal", High = "high", Critical = "cri
 /// A call of `delegate` that passed every check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// The kind of agent that is to do it.
+    /// The kind of agent that receives it.
     pub target: Target,
-    /// The operation to carry out: one of the target's.
+    /// The operation to perform: one of the target's.
     pub operation: String,
-    /// The parameters; they fit those of the operation.
+    /// The parameters, which are valid for the operation.
     pub parameters: Map<String, Value>,
     /// The task's deadline in milliseconds from its start: the call's timeout, or the target's
     /// default.
@@ -144,7 +144,7 @@ pub struct Delegation {
 
 impl Delegation {
     /// Returns the content of the message to the target: JSON text of `operation`, `parameters` and
-    /// `timeoutMs`, the milliseconds that it has from the hand-over on.
+    /// `timeoutMs`, the milliseconds left after the hand-over.
     #[must_use]
     pub fn content(&self, within_ms: u64) -> String {
         json!({
@@ -154,8 +154,8 @@ impl Delegation {
     }
 }
 
-/// Returns whether a call of `delegate` with these arguments changes nothing. One that makes no
-/// sense changes nothing either.
+/// Returns whether a call of `delegate` with these arguments changes nothing. An invalid call
+/// changes nothing either.
 #[must_use]
 pub fn is_read_only(arguments: &str) -> bool {
     parse(arguments, &Target::ALL).map_or(true, |delegation| delegation.is_read_only())
@@ -165,13 +165,13 @@ pub fn is_read_only(arguments: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
-    /// There is no such target.
+    /// The target does not exist.
     InvalidTarget,
     /// The target does not support the operation.
     InvalidOperation,
-    /// The arguments, or the operation's parameters, make no sense.
+    /// The arguments, or the operation's parameters, are invalid.
     InvalidParameters,
-    /// There is such a target, and no agent is configured for it or none can be reached.
+    /// The target exists, but no agent is configured for it or none is reachable.
     AgentUnavailable,
     /// The task's deadline passed and the task was stopped.
     TaskTimeout,
@@ -179,9 +179,9 @@ pub enum Code {
     TaskFailed,
     /// The host stopped while the task ran: it is unknown whether it took effect.
     TaskUnknown,
-    /// The call was passed over: no task was begun for it.
+    /// The call was skipped: no task began.
     TaskNotStarted,
-    /// A rule of the operator's does not allow the call.
+    /// A rule of the operator's forbids the call.
     NotAllowed,
     /// A limit is met.
     LimitReached,
@@ -200,11 +200,10 @@ words!(Code {
     LimitReached = "LIMIT_REACHED",
 });
 
-/// Checks a call's arguments, as the model wrote them, against all that these targets may be asked
-/// for.
+/// Checks a call's arguments, as the model wrote them, against all operations of these targets.
 ///
 /// # Errors
-/// The first thing that is wrong. Nothing has happened then.
+/// The first fault. The call had no effect.
 pub fn parse(arguments: &str, targets: &[Target]) -> Result<Delegation, Invalid> {
     Offers::from(targets).parse(arguments)
 }
@@ -282,8 +281,8 @@ fn target(value: Option<Value>, targets: &[Target]) -> Result<Target, Invalid> {
     Ok(target)
 }
 
-/// Reads the operation. One that the target's agent cannot carry out is handed over all the same:
-/// the agent says what it lacks.
+/// Reads the operation. An operation that the target's agent cannot perform is handed over all the
+/// same: the agent reports what is missing.
 fn operation(
     value: Option<Value>,
     target: Target,
@@ -314,8 +313,8 @@ fn operation(
     }
 }
 
-/// Reads the timeout. Models write `null` for an argument that they leave out; it is taken for that
-/// here as well as in an operation's parameters.
+/// Reads the timeout. Models write `null` for an omitted argument; it is read so here and in an
+/// operation's parameters.
 fn timeout_ms(value: Option<Value>, target: Target) -> Result<u64, Invalid> {
     let longest_ms = target.timeout_ms_max();
     match value {

@@ -1,9 +1,9 @@
-//! The tools with which agents talk to each other, as rules about their arguments and results:
+//! The tools by which agents message each other, as rules about their arguments and results:
 //! `dispatch_to_agent`, `reply_to_caller` and `agents_message`.
 //!
-//! Like `delegate` they are built by the host, because they need the broker, and like it they are
-//! ways to ask for one thing, a dispatch. A fault of a call is reported before anything happens,
-//! with a code and what would be right, so that a model can correct it.
+//! Like `delegate`, the host implements them, because they need the broker. Both are ways to
+//! request a dispatch. A faulty call is reported before it has any effect, with a code and the
+//! correct form, so that a model can correct it.
 
 mod arguments;
 mod result;
@@ -21,32 +21,32 @@ pub use result::{
 use crate::access::tool::{EffectClass, ToolDefinition};
 use serde_json::{Value, json};
 
-/// Hands work over: to a worker of one's own, or to an agent that is there.
+/// Hands work over: to a new worker, or to an existing agent.
 pub const DISPATCH: &str = "dispatch_to_agent";
-/// Replies to the caller of this turn, before it ends.
+/// Replies to this turn's caller before the turn ends.
 pub const REPLY: &str = "reply_to_caller";
 /// Sends a message in another agent's session.
 pub const MESSAGE: &str = "agents_message";
 /// All of them.
 pub const NAMES: [&str; 3] = [DISPATCH, REPLY, MESSAGE];
 
-/// Seconds that an `agents_message` waits without a timeout of its own.
+/// The default timeout of an `agents_message`, in seconds.
 pub const MESSAGE_TIMEOUT_S: u64 = 300;
-/// Seconds that a call may wait, or give another agent, at most.
+/// The most seconds that a call may wait, or give another agent.
 pub const TIMEOUT_S_MAX: u64 = 86_400;
 
-/// The code when there is no such agent, or none of the user's.
+/// The code when the agent does not exist, or is not one of the user's.
 pub const AGENT_NOT_FOUND: &str = "agent-not-found";
-/// The code when a list is against it.
+/// The code when a list forbids it.
 pub const AGENT_NOT_ACCESSIBLE: &str = "agent-not-accessible";
-/// The code when the session is not there, is another agent's, or takes nothing.
+/// The code when the session does not exist, belongs to another agent, or accepts no messages.
 pub const AGENT_SESSION_ERROR: &str = "agent-session-error";
 /// The code when the other agent's turn failed or was cancelled.
 pub const AGENT_MESSAGE_FAILED: &str = "agent-message-failed";
 /// The code of a reply without a caller.
 pub const NO_CALLER: &str = "no-caller";
 
-/// An agent that can be reached, as a tool's description names it.
+/// A reachable agent, as a tool's description names it.
 #[derive(Debug, Clone, Copy)]
 pub struct Reachable<'a> {
     /// The definition.
@@ -55,7 +55,7 @@ pub struct Reachable<'a> {
     pub description: Option<&'a str>,
 }
 
-/// The tools of an agent that may reach these agents, and that others may call if `called`.
+/// The tools of an agent that may reach these agents, and that other agents may call if `called`.
 #[must_use]
 pub fn definitions(reachable: &[Reachable<'_>], called: bool) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
@@ -102,8 +102,8 @@ fn with_names(text: &str, reachable: &[Reachable<'_>]) -> String {
     text
 }
 
-/// Idempotent: what it hands over is part of the commit that decides it, so the same call under the
-/// same key hands it over once.
+/// Idempotent: the handed-over work is part of the commit that decides it, so repeating the call
+/// under the same key hands it over once.
 fn tool(name: &str, description: &str, arguments: Value) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),

@@ -1,11 +1,11 @@
-//! The limits on work that one agent hands to another. They bound how deep calls nest, how much is
-//! under way at once, and how long agents may go on answering each other.
+//! The limits on work that one agent hands to another. They bound the depth of nested calls, the
+//! amount of open work, and the length of an exchange between agents.
 //!
-//! Every dispatch passes here, whether a call of one of the host's tools or an operation of the
-//! agent's own. It is one of two kinds of edges: a *call*, whose target is waited for or is an
-//! agent of its own, or a *spawn*, a worker that is made for the work and goes on by itself. Each
-//! kind has a depth of its own. What is refused settles at once as an ordinary failure that names
-//! the limit, so that the agent can do something else.
+//! Every dispatch is checked here, whether a call of one of the host's tools or an operation of the
+//! agent's own. It is an edge of one of two kinds. A *call* is one whose caller waits, or whose
+//! target is an agent in its own right. A *spawn* is a worker made for the work, which runs
+//! independently. Each kind has its own depth. A refused dispatch settles at once as an ordinary
+//! failure that names the limit, so that the agent can react.
 
 pub mod blocked;
 pub mod waits;
@@ -18,27 +18,27 @@ const CODE: &str = "limit-reached";
 /// Limits on the work that agents hand to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DispatchLimits {
-    /// Depth to which calls may nest. With 1 an agent may call another, which may call none; with 0
-    /// no agent calls another.
+    /// The most levels of nested calls. With 1 an agent may call another, which may not call a
+    /// third; with 0 no agent calls another.
     pub call_depth_max: u32,
-    /// Depth to which workers that go on by themselves may nest. With 1 an agent may spawn workers,
-    /// which may spawn none.
+    /// The most levels of workers that run independently. With 1 an agent may spawn workers, which
+    /// may not spawn others.
     pub spawn_depth_max: u32,
-    /// Dispatches of one run that are open at the same time: work that it handed over, detached or
-    /// not, and that has not ended.
+    /// Open dispatches of one run: work that it handed over, detached or not, and that has not
+    /// ended.
     pub children_max: u32,
-    /// Dispatches of one tree of agents that are open at the same time. A tree is an agent of a
-    /// user's with all that were made for its work.
+    /// The most open dispatches of one tree of agents. A tree is a user's agent with all agents
+    /// that were made for its work.
     pub tree_dispatches_max: u32,
-    /// Delegations of one tree of agents that wait for room within the two limits before. With 0
-    /// none waits, and what exceeds them is refused.
+    /// The most delegations of one tree of agents that wait for room within the two limits before.
+    /// With 0 they are refused instead of waiting.
     pub delegations_queued_max: u32,
-    /// Hops of one conversation between agents. A late reply is one hop more than the work that it
-    /// replies to. Its work was detached, or its caller no longer waits. Work that is handed over
-    /// has as many hops as the run that hands it over. A message of a user begins anew.
+    /// The most hops of one conversation between agents. A late reply is one hop more than the work
+    /// that it replies to. Its work was detached, or its caller no longer waits. Handed-over work
+    /// has the hops of the run that hands it over. A message of a user starts at zero.
     pub hops_max: u32,
-    /// Turns that one message begins in all, with everything that comes of it: work that is handed
-    /// over, late replies, reminders.
+    /// The most turns that follow from one message: handed-over work, late replies and reminders
+    /// included.
     pub runs_per_message_max: u32,
 }
 
@@ -56,16 +56,16 @@ impl Default for DispatchLimits {
     }
 }
 
-/// The kind of link between the agent that hands work over and the agent that does it.
+/// The kind of edge between the agent that hands work over and the agent that does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
-    /// It is waited for, or done by an agent that is there anyway.
+    /// A caller waits for it, or an existing agent does it.
     Call,
-    /// It is done by a worker that is made for it and goes on by itself.
+    /// A worker does it, which is made for it and runs independently.
     Spawn,
 }
 
-/// Number of edges of each kind that lead to a run.
+/// Number of edges of each kind above a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
     /// Calls.
@@ -74,7 +74,7 @@ pub struct Depth {
     pub spawn: u32,
 }
 
-/// The state before a dispatch, as the limits need it.
+/// The state before a dispatch, for the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DispatchState {
     /// The depth of the run that asks for the dispatch.
@@ -83,15 +83,15 @@ pub struct DispatchState {
     pub of_run: u64,
     /// The open dispatches of its tree of agents, its own included.
     pub of_tree: u64,
-    /// Turns that its message has begun so far, with everything that came of it, its own included.
+    /// Turns that its message has begun so far, directly or indirectly, this one included.
     pub of_message: u64,
 }
 
 impl DispatchLimits {
-    /// Returns the depth of the work that a dispatch over such an edge would hand over.
+    /// Returns the depth of the work after a dispatch over such an edge.
     ///
     /// # Errors
-    /// The limit that it would exceed. Too deep is too deep for good; too many at once may pass.
+    /// The limit that it would exceed. An exceeded depth is permanent; an exceeded number may pass.
     pub fn admit(&self, status: DispatchState, edge: Edge) -> Result<Depth, Failure> {
         let Self {
             call_depth_max,
@@ -157,8 +157,8 @@ impl DispatchLimits {
         Ok(depth)
     }
 
-    /// Returns these limits, none wider than in others: those of a turn under way, less what was
-    /// taken away since it began.
+    /// Returns these limits, reduced to those of others. An open turn thus loses what was taken
+    /// away since it began.
     #[must_use]
     pub fn within(self, others: Self) -> Self {
         Self {
@@ -174,8 +174,8 @@ impl DispatchLimits {
         }
     }
 
-    /// Returns the reason why a message that has begun so many turns begins no more. The
-    /// turns of everything that came of it count. None if it may begin another.
+    /// Returns the reason why a message with this many turns, all that followed from it included,
+    /// may begin no more. None if it may begin another.
     #[must_use]
     pub fn too_many_runs(&self, runs: u64) -> Option<String> {
         let max = self.runs_per_message_max;
@@ -188,7 +188,7 @@ impl DispatchLimits {
         (runs >= u64::from(max)).then(reason)
     }
 
-    /// Returns the reason why a late reply of so many hops becomes a dead letter. None if it
+    /// Returns the reason why a late reply with this many hops becomes a dead letter. None if it
     /// may be processed.
     #[must_use]
     pub fn too_many_hops(&self, hops: u32) -> Option<String> {
@@ -203,7 +203,7 @@ impl DispatchLimits {
     }
 }
 
-/// Adds the key of the limit that is met, and its value.
+/// Adds the key of the exhausted limit, and its value.
 fn with_limit(failure: Failure, (limit, max): (&str, u32)) -> Failure {
     failure.with("limit", limit).with("max", max)
 }

@@ -1,8 +1,9 @@
 //! The isolation of work that may have ended the process.
 //!
-//! A process that ends without being told to leaves the sessions that it computed for at that
-//! moment. Sessions that only waited are not among them. The one that ends the process is among
-//! them each time, and others by chance. So suspects are resumed in halves, and in the end alone.
+//! If the process ends unexpectedly, the sessions with work in progress at that moment are
+//! recorded. Sessions that only waited are not among them. The session that ends the process is
+//! among them each time, and others by chance. Suspects are therefore resumed in halves, and in the
+//! end alone.
 
 use crate::values::id::{RunId, SessionId};
 use crate::values::limits::{ALONE_ENDS_MAX, SUSPECTED_ENDS_MIN};
@@ -10,21 +11,21 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The ends of the process at which a session was computed for, with no progress in between.
+/// The ends of the process during a session's work, with no progress in between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspicion {
-    /// The open run; none where the session had none yet.
+    /// The open run; none if the session had none yet.
     pub run: Option<RunId>,
     /// Number of these ends.
     pub ends: u32,
-    /// Number of those at which no other suspect was computed for.
+    /// Number of those ends during which no other suspect had work.
     pub alone: u32,
 }
 
 /// The suspicions of a store's sessions.
 pub type Suspicions = BTreeMap<SessionId, Suspicion>;
 
-/// A session with work, as a start finds it.
+/// A session with work, as found at a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The session.
@@ -42,14 +43,13 @@ impl Suspicion {
         self.ends >= SUSPECTED_ENDS_MIN
     }
 
-    /// Returns whether the work ended the process so often, with nothing else under suspicion, that
-    /// it is given up.
+    /// Returns whether the work ended the process as the only suspect so often that it is given up.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.alone >= ALONE_ENDS_MAX
     }
 
-    /// Returns whether nothing came of the session since this was noted.
+    /// Returns whether the session has made no progress since this was noted.
     fn stands(&self, found: &Found) -> bool {
         match self.run {
             None => found.run.is_none() || !found.has_progressed,
@@ -58,8 +58,8 @@ impl Suspicion {
     }
 }
 
-/// Returns the suspicions after an end of the process during which these sessions were computed
-/// for: none of them after an end that was wanted, or that came from outside.
+/// Returns the suspicions after the process ended during these sessions' work. A requested end, or
+/// one with an outside cause, adds no suspicion.
 #[must_use]
 pub fn suspected(
     before: &Suspicions,
@@ -93,9 +93,9 @@ pub fn suspected(
     after
 }
 
-/// Returns the suspects in the groups in which they are resumed, one after the other: half of those
-/// that are suspected most, and then always half of what is left. Work that is to be given up waits
-/// for nothing and is in none.
+/// Returns the suspects in groups, which are resumed one after the other. The first has half of the
+/// most suspected ones, each later group half of the rest. Work that is to be given up waits for
+/// nothing and is in no group.
 #[must_use]
 pub fn groups(suspicions: &Suspicions) -> Vec<Vec<SessionId>> {
     let mut rest: Vec<(Reverse<u32>, SessionId)> = suspicions

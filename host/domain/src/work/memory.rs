@@ -1,10 +1,10 @@
-//! The tools with which an agent keeps and finds notes: `memory_search`, `memory_save` and
-//! `memory_forget`; and the rules by which a session is read into notes.
+//! The tools with which an agent stores and finds notes (`memory_search`, `memory_save` and
+//! `memory_forget`), and the rules by which a session is read into notes.
 //!
-//! Like `delegate` the tools are the host's own. An agent has those that its allow list names, by
-//! themselves or as `memory_*`: neither a missing list nor `*` offers them. A note belongs to an
-//! agent and to the session in which it was made, so whoever may see that session's messages by
-//! their role may see the note, and nobody else.
+//! Like `delegate`, the tools are the host's own. An agent has those that its allow list names, by
+//! their names or as `memory_*`: neither a missing list nor `*` offers them. A note belongs to an
+//! agent and to the session in which it was made. Only users whose role lets them see that
+//! session's messages see the note.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use crate::values::limits::RECALL_HITS_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Looks for notes and messages.
+/// Searches notes and messages.
 pub const SEARCH: &str = "memory_search";
 /// Keeps a note.
 pub const SAVE: &str = "memory_save";
@@ -29,40 +29,40 @@ pub const NAMES: [&str; 3] = [FORGET, SAVE, SEARCH];
 
 /// Bytes of a note.
 pub const NOTE_BYTES_MAX: usize = 4 << 10;
-/// Bytes of what a note is about.
+/// Bytes of a note's subject.
 pub const ABOUT_BYTES_MAX: usize = 128;
-/// Notes that an agent keeps in the sessions of one user.
+/// Notes of an agent from the sessions of one user.
 pub const NOTES_OF_USER_MAX: u64 = 2_000;
 /// Bytes of a query.
 pub const QUERY_BYTES_MAX: usize = 4 << 10;
-/// Hits of a search that names no limit.
+/// The default number of a search's hits.
 pub const HITS: u32 = 8;
-/// Bytes of a session that are handed to its memory agent at a time. What is left is handed over in
-/// further chunks.
+/// Bytes of a session that are given to its memory agent at a time. The rest is given in further
+/// chunks.
 pub const READING_BYTES_MAX: usize = 48 << 10;
-/// Messages of a session that are handed to its memory agent at a time.
+/// Messages of a session that are given to its memory agent at a time.
 pub const READING_MESSAGES_MAX: u64 = 64;
 
-/// The code when there is no such note, or none that the user may see.
+/// The code when the note does not exist, or the user may not see it.
 pub const NOTE_NOT_FOUND: &str = "note-not-found";
 /// The code when the user's role does not allow it.
 pub const NOTE_FORBIDDEN: &str = "note-forbidden";
-/// The code when the user has as many notes as there may be.
+/// The code when the user has reached the limit of notes.
 pub const MEMORY_FULL: &str = "memory-full";
-/// The code of a note that a memory agent would keep outside of a reading.
+/// The code of a note that a memory agent tries to store outside of a reading.
 pub const NOTHING_READ: &str = "nothing-read";
 
-/// The trigger event on which a session is read.
+/// The reason for reading a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TriggerEvent {
-    /// It was due: no turn of it ended for some time, or a user asked for it.
+    /// It was due: the session was idle for some time, or a user asked for it.
     Due,
     /// Its thread is about to be compacted.
     Compaction,
 }
 
-/// A fault in a call. Nothing has happened.
+/// A fault in a call, which had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(String);
@@ -70,13 +70,13 @@ pub struct Invalid(String);
 /// A call of `memory_search` that passed every check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchCall {
-    /// Words to look for.
+    /// Words to search for.
     pub query: String,
     /// The most hits to return.
     pub limit: u32,
-    /// True if only notes are looked for, and no messages.
+    /// True to search notes only, and no messages.
     pub notes: bool,
-    /// True if an agent is to look, and to answer in words.
+    /// True if an agent searches, and answers in words.
     pub deep: bool,
 }
 
@@ -89,14 +89,13 @@ pub struct SaveCall {
     pub about: Option<String>,
 }
 
-/// Returns whether an allow list offers one of these tools: it names it by a pattern that is meant
-/// for them.
+/// Returns whether an allow list offers one of these tools, by a pattern specific to them.
 #[must_use]
 pub fn is_listed(allowlist: Option<&PatternList>, tool: &str) -> bool {
     allowlist.is_some_and(|list| list.means(MEMORY_TOOLS, tool))
 }
 
-/// The tools, by name. `deep` says whether there are agents that search.
+/// The tools, by name. `deep` is true if there are search agents.
 #[must_use]
 pub fn definitions(deep: bool) -> Vec<ToolDefinition> {
     let mut search = json!({
@@ -148,7 +147,8 @@ pub fn definitions(deep: bool) -> Vec<ToolDefinition> {
     ]
 }
 
-/// Idempotent: a note's id follows from its operation, and what is forgotten is forgotten.
+/// Idempotent: a note's id is derived from its operation, and forgetting a note twice changes
+/// nothing.
 fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),
@@ -207,7 +207,7 @@ pub fn save(mut arguments: Map<String, Value>) -> Result<SaveCall, Invalid> {
     Ok(SaveCall { text: note, about })
 }
 
-/// Checks a call of `memory_forget`; the note's id.
+/// Checks a call of `memory_forget`; returns the note's id.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -218,7 +218,7 @@ pub fn forget(mut arguments: Map<String, Value>) -> Result<NoteId, Invalid> {
         .map_err(|_| Invalid("`id` must be the id of a note, as a search gives it".to_owned()))
 }
 
-/// Takes a text out of the arguments. Models write `null` for what they leave out.
+/// Takes a text out of the arguments. Models write `null` for an omitted argument.
 fn text(
     arguments: &mut Map<String, Value>,
     name: &str,
@@ -260,13 +260,13 @@ fn nothing_else(arguments: &Map<String, Value>, of: &str, known: &str) -> Result
 }
 
 /// Returns whether a user may see a note: one of their own sessions, or of anybody's if their role
-/// shows these.
+/// includes these.
 #[must_use]
 pub fn may_see(role: Option<AgentRole>, is_own: bool) -> bool {
     is_own || role.is_some_and(AgentRole::sees_all_sessions)
 }
 
-/// The sessions of an agent in which a search may find something.
+/// The sessions of an agent that a search may cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Searched {
     /// All of them.
@@ -277,8 +277,8 @@ pub enum Searched {
     Nothing,
 }
 
-/// Returns the sessions in which a search may find something that all of these users read, each
-/// with the role that they have with the agent: what one of them may not see is not found.
+/// Returns the sessions that a search may cover if all of these users read its results, each with
+/// the user's role with the agent. A session that one of them may not see is left out.
 #[must_use]
 pub fn searched_for(readers: &[(UserId, Option<AgentRole>)]) -> Searched {
     let mut only: Option<&UserId> = None;
@@ -294,14 +294,14 @@ pub fn searched_for(readers: &[(UserId, Option<AgentRole>)]) -> Searched {
     only.map_or(Searched::All, |user| Searched::Of(user.clone()))
 }
 
-/// Returns whether a user may have a note forgotten: one of their own sessions, or any if they may
-/// teach the agent for all.
+/// Returns whether a user may delete a note: one of their own sessions, or any if they may teach
+/// the agent for all.
 #[must_use]
 pub fn may_forget(role: Option<AgentRole>, is_own: bool) -> bool {
     is_own || role.is_some_and(|role| role.may(Right::Teach))
 }
 
-/// The turns of a session that are to be read.
+/// The turns of a session that are still to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unread {
     /// The first message to read.
@@ -310,16 +310,16 @@ pub struct Unread {
     pub last: u64,
 }
 
-/// Returns what of a thread with `last` messages was not read. `read` is the last message of the
-/// turns that were read and that are still in the thread; none when nothing was.
+/// Returns the unread part of a thread with `last` messages. `read` is the last message of those
+/// read turns that are still in the thread; none if nothing was read.
 #[must_use]
 pub fn unread(read: Option<u64>, last: u64) -> Option<Unread> {
     let first = read.map_or(1, |read| read.saturating_add(1));
     (first <= last).then_some(Unread { first, last })
 }
 
-/// Returns the message that hands a part of a session to its memory agent. What was said is quoted
-/// line by line, so that nothing in it can pass for the host's own words.
+/// Returns the message that gives a part of a session to its memory agent. The session's text is
+/// quoted line by line, so that it cannot be mistaken for the host's own words.
 #[must_use]
 pub fn reading(user: &str, said: &str) -> String {
     let quoted: Vec<String> = said.lines().map(|line| format!("> {line}")).collect();

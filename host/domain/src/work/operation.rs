@@ -1,7 +1,7 @@
 //! Operations: pieces of work that a step started, from intent to settlement.
 //!
-//! The open operations of all runs are the host's outbox: what was decided, is stored, and has no
-//! outcome yet.
+//! The open operations of all runs are the host's outbox: decided, stored, and without an outcome
+//! yet.
 
 mod continuation;
 
@@ -22,7 +22,7 @@ use crate::work::step::{ModelRequest, OperationOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The performer of an operation. Decided when the operation is started, from the grants of that
+/// The performer of an operation. Chosen when the operation is started, from the grants of that
 /// moment, and recorded with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -33,10 +33,9 @@ pub enum Performer {
         request: ModelRequest,
         /// The last message that the model sees.
         through: u64,
-        /// Tokens reserved for it: what its prompt is estimated at, and what its reply may have.
+        /// Tokens reserved for it: the estimate of its prompt, and the limit of its reply.
         reserved_tokens: u64,
-        /// The most they can cost, in millionths ([`crate::work::price`]), if the model has a
-        /// price.
+        /// The highest cost, in millionths ([`crate::work::price`]), if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reserved_micros: Option<u64>,
     },
@@ -48,7 +47,7 @@ pub enum Performer {
         tool: String,
         /// Validated arguments: a JSON object as text.
         arguments: String,
-        /// The capabilities that the call is bound to.
+        /// The capabilities of the call.
         capabilities: Vec<String>,
     },
     /// The user is asked.
@@ -72,12 +71,12 @@ pub enum Performer {
         message: Option<Messaged>,
         /// Time at which the work was handed over.
         since: Timestamp,
-        /// True if its turn begins only when others of its caller or tree have ended.
+        /// True if its turn waits until others of its caller or tree have ended.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         queued: bool,
     },
     /// Another agent's session was given the work, and no caller waits for it. It settles at once,
-    /// and its reply comes as an input.
+    /// and its reply arrives as an input.
     Detached {
         /// The agent.
         agent: AgentId,
@@ -85,45 +84,44 @@ pub enum Performer {
         session: SessionId,
         /// The input that carries the work.
         input: InputId,
-        /// The text that the agent handing it over is given.
+        /// The text for the agent that hands it over.
         reported: String,
     },
-    /// Messages are delivered to the program behind an external agent, which answers later.
+    /// Messages are sent to the program behind an external agent, which answers later.
     External {
         /// The messages, by their places in the thread.
         messages: Vec<MessageId>,
     },
     /// The store is searched.
     Recall {
-        /// Words to look for.
+        /// Words to search for.
         query: String,
         /// The most hits to return.
         limit: u32,
-        /// The agent whose memory it is, where a tool was called; none for what an agent looks up
-        /// by itself, in its own.
+        /// The agent whose memory it is, for a tool call; none for a lookup by an agent's code in
+        /// its own memory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         of: Option<AgentId>,
-        /// True if only notes are looked for, and no messages.
+        /// True to search notes only, and no messages.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         notes: bool,
-        /// True if only the sessions of the run's user are looked in, whatever that user's role
-        /// shows.
+        /// True to search only the sessions of the run's user, whatever that user's role includes.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         own: bool,
     },
-    /// A command line over the agent's skills is carried out. Each call of a tool that it makes is
-    /// an operation of its own ([`CommandCall`]).
+    /// A command line over the agent's skills is run. Each of its tool calls is a separate
+    /// operation ([`CommandCall`]).
     Command {
         /// The line.
         command: String,
     },
-    /// A note was kept or forgotten, in the commit that started the operation. It settles at once.
+    /// A note was stored or deleted, in the commit that started the operation. It settles at once.
     Memory {
         /// The result as JSON.
         reported: String,
     },
-    /// A tool of the host's own changes what lasts, as soon as the run's user has agreed: the run
-    /// rests on content from outside. The change is part of the commit that has the outcome.
+    /// A tool of the host's own makes a lasting change, as soon as the run's user has approved it:
+    /// the run rests on content from outside. The change is part of the commit of the outcome.
     Lasting {
         /// The tool.
         tool: String,
@@ -135,28 +133,28 @@ pub enum Performer {
         /// Time at which it is due.
         due: Timestamp,
     },
-    /// No performer: a rule refused it, or its result was kept from before. This is its outcome.
+    /// No performer: a rule refused it, or its result is cached. This is its outcome.
     Refused {
         /// The outcome.
         outcome: OperationOutcome,
-        /// True if the outcome rests on content from outside: a result that was kept from before.
+        /// True if the outcome rests on content from outside, as a cached result may.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
-        /// True if it is the agent's own call of `delegate`, which is told as a result of one. A
-        /// model's is known by the call that it answers.
+        /// True if it is the agent's own call of `delegate`, which is reported as a result of one.
+        /// A model's call is recognised by the call that it answers.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_delegate: bool,
         /// The target and the operation, if it is a call of `delegate` and names any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         address: Option<DelegateAddress>,
     },
-    /// The caller that handed the run its work was replied to, in the commit that started the
+    /// The caller that handed the run its work received a reply, in the commit that started the
     /// operation.
     Reply {
         /// The operation that is replied to.
         to: ReplyTo,
-        /// True if it settled the operation that waited; otherwise it became an input of the
-        /// caller's session.
+        /// True if it settled the waiting operation; otherwise it became an input of the caller's
+        /// session.
         settled: bool,
     },
 }
@@ -179,16 +177,16 @@ pub struct Operation {
     pub performer: Performer,
     /// The effect of running it again.
     pub effect: EffectClass,
-    /// Time limit of one segment, in milliseconds; none for what waits on people and clocks.
+    /// Time limit of one segment, in milliseconds; none for work that waits on people and clocks.
     pub time_limit_ms: Option<u64>,
-    /// Time at which it ends as timed out, whatever it is doing; none without such a limit.
+    /// Time at which it ends as timed out, in whatever state; none without such a limit.
     pub deadline: Option<Timestamp>,
     /// The model's call that it answers, if it answers one.
     pub answers: PairedWith,
     /// True if its result goes to the thread (audience `user`, or a model's call).
     pub in_thread: bool,
-    /// The part of the run's limits that is set aside until its actual use is known. This is the
-    /// share of another agent's work.
+    /// The part of the run's limits that is set aside until its actual use is known: the share of
+    /// another agent's work.
     #[serde(default, skip_serializing_if = "Amount::is_nothing")]
     pub reserved: Amount,
     /// The approval that it needs from a user before it is performed.
@@ -197,7 +195,8 @@ pub struct Operation {
 }
 
 impl Performer {
-    /// Returns the model that a call asks for; the empty name for the host's own, and for all else.
+    /// Returns the model that a call requests; an empty name for the host's own, and for all other
+    /// operations.
     #[must_use]
     pub fn asked_model(&self) -> &str {
         match self {
@@ -217,7 +216,7 @@ impl Performer {
         }
     }
 
-    /// Returns whether no other agent of this host gets work by it.
+    /// Returns whether it gives work to no other agent of this host.
     #[must_use]
     pub(crate) fn stays_here(&self) -> bool {
         matches!(
@@ -231,7 +230,7 @@ impl Performer {
         )
     }
 
-    /// Returns whether nothing but time that passes, or an answer of people, brings it to an end.
+    /// Returns whether only the passing of time, or an answer of people, can end it.
     #[must_use]
     pub fn only_waits(&self) -> bool {
         match self {
@@ -252,7 +251,7 @@ impl Performer {
 }
 
 impl Operation {
-    /// The session that it was handed to, if it was.
+    /// The session that received the work, if any.
     #[must_use]
     pub fn child(&self) -> Option<SessionId> {
         match self.performer {
@@ -261,7 +260,7 @@ impl Operation {
         }
     }
 
-    /// Returns the time at which it is due, if it is a timer.
+    /// Returns its due time, if it is a timer.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         match self.performer {
@@ -270,7 +269,7 @@ impl Operation {
         }
     }
 
-    /// Returns the question with which it starts: the approval that it needs, or its client action.
+    /// Returns the question with which it starts: its approval, or its client action.
     #[must_use]
     pub fn question_at_start(&self) -> Option<PendingAction> {
         let (call, action) = match (&self.approval, &self.performer) {
@@ -281,7 +280,7 @@ impl Operation {
         Some(self.asking(call, action))
     }
 
-    /// Returns a question that it asks, under its [`asker`](Self::asker).
+    /// Returns one of its questions, under its [`asker`](Self::asker).
     #[must_use]
     pub fn asking(&self, call: OperationId, action: &ClientAction) -> PendingAction {
         PendingAction {
@@ -291,7 +290,8 @@ impl Operation {
         }
     }
 
-    /// Returns the name under which it asks: that of its tool, or else the agent's name for it.
+    /// Returns the name under which it asks: that of its tool, or otherwise the agent's name for
+    /// it.
     #[must_use]
     pub fn asker(&self) -> &str {
         match &self.performer {
@@ -301,40 +301,39 @@ impl Operation {
     }
 }
 
-/// The end of an operation, with what goes on record beside it.
+/// The end of an operation, with the facts recorded with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settlement {
     /// The operation.
     pub operation: OperationId,
-    /// The outcome. A result that goes to the thread is in `result`, and this becomes its message
-    /// once it has a place.
+    /// The outcome. A result for the thread is in `result`, and becomes its message once it has a
+    /// place.
     pub outcome: OperationOutcome,
     /// The result that enters the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Draft>,
-    /// True if what it brings rests on content from outside, also where no result enters the
-    /// thread.
+    /// True if its result rests on content from outside, even if no result enters the thread.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
     /// The attempts at a model, with the cost of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
-    /// The tools of its own that a program in a model's place called, in order.
+    /// The names of the program's own tools that it called, in order, if a program took the model's
+    /// place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_calls: Vec<String>,
     /// Resources that the guest's call used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<CallUsage>,
-    /// Resources that another agent used for it. If they are unknown, the amount set aside for it
-    /// counts.
+    /// Resources that another agent used for it. If they are unknown, the reservation counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Amount>,
-    /// The end of the task, where the operation is one of another agent's.
+    /// The end of the task, if the operation is a task of another agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskState>,
-    /// Milliseconds of the run's active time that are recorded with it. Models and tools were at
-    /// work then, and no earlier outcome of the run counts this time. It is measured by a monotonic
-    /// clock where the work was done.
+    /// Milliseconds of the run's active time that are recorded with it. Models and tools worked
+    /// then, and no earlier outcome of the run counts this time. A monotonic clock measured it at
+    /// the place of the work.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub active_ms: u64,
     /// Time at which it ended.
@@ -342,7 +341,7 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// An outcome with nothing on record beside it.
+    /// An outcome with no further facts.
     #[must_use]
     pub fn new(operation: OperationId, outcome: OperationOutcome, time: Timestamp) -> Self {
         Self {
@@ -367,7 +366,7 @@ impl Settlement {
         self
     }
 
-    /// Returns the end of the task that the operation is, if it is one.
+    /// Returns the end of the operation's task, if it is a task.
     #[must_use]
     pub fn task_state(&self) -> TaskState {
         self.task.unwrap_or(match &self.outcome {
@@ -383,7 +382,7 @@ impl Settlement {
         })
     }
 
-    /// The blobs that a result outside the thread names.
+    /// The blobs named by a result outside the thread.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> {
         let parts = match &self.outcome {
             OperationOutcome::Parts { parts } => parts.as_slice(),
@@ -401,13 +400,13 @@ impl Settlement {
 pub struct CallUsage {
     /// Wall time in microseconds, host calls included.
     pub wall_us: u64,
-    /// Ticks of the epoch during which it computed.
+    /// Ticks of the epoch during its computation.
     pub cpu_ticks: u64,
     /// The largest sum of all its memories, in bytes.
     pub memory_bytes_peak: u64,
     /// Calls of host functions.
     pub host_calls: u64,
-    /// Bytes of log that were dropped because there were too many.
+    /// Bytes of log that were dropped beyond the limit.
     pub log_bytes_dropped: u64,
 }
 
@@ -418,8 +417,8 @@ pub struct ReplyTo {
     pub run: RunId,
     /// Its operation.
     pub operation: OperationId,
-    /// True if the work is of no use once that operation has ended. A detached dispatch goes on,
-    /// and its reply comes as an input.
+    /// True if the work is useless once that operation has ended. A detached dispatch continues,
+    /// and its reply arrives as an input.
     pub attached: bool,
 }
 
@@ -435,13 +434,13 @@ pub struct Answer {
     pub time: Timestamp,
 }
 
-/// An answer as an event keeps it.
+/// An answer as an event stores it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
     /// Itself.
     Value(Value),
-    /// The blob of JSON that holds it, when it is too long for an event.
+    /// The JSON blob that contains it, if it is too long for an event.
     Blob(Digest),
 }
 
@@ -472,15 +471,13 @@ pub enum Progress {
     },
 }
 
-/// One attempt at a model: its cost is recorded whatever came of it.
+/// One attempt at a model: its cost is recorded whatever its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ModelAttempt)]
 pub struct Attempt {
-    /// The provider; empty for an attempt that was cut off with the host that made it, or stopped
-    /// before it ended.
+    /// The provider; empty for an attempt that ended with its host, or was stopped.
     pub provider: String,
-    /// The provider's name of the model; for one that was cut off or stopped the name by which it
-    /// was asked for.
+    /// The provider's name of the model; for an interrupted attempt, the requested name.
     pub model: String,
     /// Tokens that it used, if the provider reported them; otherwise its reservation is charged.
     pub usage: Option<Usage>,
@@ -490,17 +487,17 @@ pub struct Attempt {
     pub cost_micros: Option<u64>,
     /// Wall time in milliseconds.
     pub wall_ms: u64,
-    /// The error; none for the attempt that gave the reply.
+    /// The error; none for the attempt with the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The amount reserved for it, if its usage was not reported. Without this, the reserve of its
+    /// The amount reserved for it, if its usage was not reported. Without it, the reserve of its
     /// call counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<Amount>,
 }
 
 impl Attempt {
-    /// Returns whether nothing is known of its end: it was cut off or stopped.
+    /// Returns whether its end is unknown: it was cut off or stopped.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.provider.is_empty()

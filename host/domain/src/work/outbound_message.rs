@@ -1,8 +1,8 @@
-//! Outbound messages to external agents: how their component asks for one, what becomes of a
-//! try, and the state between an outbound message and its answer.
+//! Outbound messages to external agents: how their component requests one, the result of an
+//! attempt, and the state between an outbound message and its answer.
 //!
-//! An outbound message is one operation. It is stored before anything leaves, tried under one
-//! idempotency key until the program has taken the message, and then waits for the answer.
+//! An outbound message is one operation. It is stored before anything is sent, attempted under one
+//! idempotency key until the program has accepted it, and then waits for the answer.
 
 use crate::access::tool::ClientAction;
 use crate::thread::message::MessageId;
@@ -14,19 +14,19 @@ use serde_json::Value;
 pub const WIDGET: &str = "external_message";
 /// Messages of one outbound message.
 pub const MESSAGES_MAX: usize = 256;
-/// Stands for handing messages to an external agent, in the ledger.
+/// The ledger's name for handing messages to an external agent.
 pub const DELIVER: &str = "external.deliver";
-/// Stands for an answer of an external agent, in the ledger.
+/// The ledger's name for an answer of an external agent.
 pub const ANSWER: &str = "external.answer";
-/// The state of an outbound message that the program has taken, and whose answer is waited for.
+/// The state of an outbound message that the program has accepted and not yet answered.
 pub const DELIVERED: &[u8] = b"delivered";
-/// The code of an outbound message that the program did not take.
+/// The code of an outbound message that the program did not accept.
 pub const UNDELIVERED: &str = "external-undelivered";
 
-/// Reads which messages a component wants to be delivered.
+/// Reads which messages a component requests to send.
 ///
 /// # Errors
-/// The fault that the component has to mend.
+/// The fault that the component has to correct.
 pub fn messages(action: &ClientAction) -> Result<Vec<MessageId>, String> {
     let fault = || {
         format!(
@@ -45,24 +45,24 @@ pub fn messages(action: &ClientAction) -> Result<Vec<MessageId>, String> {
         .collect()
 }
 
-/// Returns whether an outbound message was taken, by the state that its last try left.
+/// Returns whether an outbound message was accepted, by the state after its last attempt.
 #[must_use]
 pub fn is_delivered(state: Option<&[u8]>) -> bool {
     state == Some(DELIVERED)
 }
 
-/// The result of one try.
+/// The result of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Try {
     /// The program has the message.
     Taken,
-    /// It may take the message later.
+    /// The program may accept the message later.
     Again,
-    /// It takes no such message.
+    /// The program refuses the message.
     Refused,
 }
 
-/// Returns the result of a try that was answered with a status.
+/// Returns the result of an attempt with this response status.
 #[must_use]
 pub fn judge(status: u16) -> Try {
     match status {
@@ -72,13 +72,13 @@ pub fn judge(status: u16) -> Try {
     }
 }
 
-/// Returns whether an answer with a status may say how long the next try is to wait.
+/// Returns whether a response with this status may set the wait before the next attempt.
 #[must_use]
 pub fn may_ask_for_time(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
-/// Returns the failure of an outbound message after its last try.
+/// Returns the failure of an outbound message after its last attempt.
 #[must_use]
 pub fn undelivered(tries: u32, why: &str) -> Failure {
     let tries = match tries {

@@ -1,8 +1,8 @@
-//! Panels that a client shows beside a conversation, and the tools by which an agent without a
-//! client of its own reads them: `panels_list` and `panels_selected`.
+//! Panels that a client shows beside a conversation, and the tools by which an agent without its
+//! own client reads them: `panels_list` and `panels_selected`.
 //!
-//! A client pushes the whole inventory whenever it changes. The host keeps the newest one with the
-//! session, among its attributes, and never makes one up.
+//! A client pushes the whole inventory whenever it changes. The host keeps the newest inventory in
+//! the session's attributes, and never invents one.
 
 use crate::access::artifact::lists_items;
 use crate::access::grant::{PANEL_TOOLS, PatternList};
@@ -21,7 +21,7 @@ pub const LIST: &str = "panels_list";
 pub const SELECTED: &str = "panels_selected";
 /// All of them.
 pub const NAMES: [&str; 2] = [LIST, SELECTED];
-/// The attribute of a session that has its inventory.
+/// The attribute of a session that contains its inventory.
 pub const ATTRIBUTE: &str = "panel_inventory";
 
 /// Panels of one inventory.
@@ -30,10 +30,10 @@ pub const PANELS_MAX: usize = 64;
 pub const TEXT_BYTES_MAX: usize = 512;
 /// Items that are selected in one panel.
 pub const SELECTION_MAX: usize = 100;
-/// Sessions of a user in which panels are looked for, the latest ones.
+/// The most sessions of a user that are searched for panels, latest first.
 pub const SESSIONS_MAX: usize = 32;
 
-/// The kind of what a client pushes.
+/// The kind of a client's push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -67,12 +67,12 @@ pub struct Panel {
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panel_title: Option<String>,
-    /// The thing that is active in it.
+    /// The active item or view.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<PanelContext>,
 }
 
-/// The thing that is active in a panel: an item, or a view.
+/// The active item or view of a panel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PanelContext {
@@ -94,7 +94,7 @@ pub struct PanelContext {
     /// The ids of the selected items.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub selection: Vec<String>,
-    /// The request for the style of an answer.
+    /// The requested style of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
@@ -117,12 +117,12 @@ impl PanelContext {
 }
 
 impl PanelInventory {
-    /// Checks what a client pushes.
+    /// Checks a client's push.
     ///
     /// # Errors
-    /// There are too many panels or selected items; a text is too long, has control characters or,
-    /// where it is an id, is empty; an id stands twice; the selected panel is not there. The
-    /// refusal names the field.
+    /// There are too many panels or selected items; a text is too long, has control characters or
+    /// is an empty id; an id occurs twice; the selected panel is missing. The refusal names the
+    /// field.
     pub fn check(&self) -> Result<(), Refusal> {
         if self.panels.len() > PANELS_MAX {
             let reported = format!("at most {PANELS_MAX} panels are taken");
@@ -145,8 +145,7 @@ impl PanelInventory {
         }
     }
 
-    /// Reads the inventory among the attributes of a session. None when there is none, or what
-    /// stands there is no inventory.
+    /// Reads the inventory among the attributes of a session. None if it is missing or invalid.
     #[must_use]
     pub fn of_session(attributes: &Map<String, Value>) -> Option<Self> {
         let inventory = Self::deserialize(attributes.get(ATTRIBUTE)?).ok()?;
@@ -198,7 +197,7 @@ fn invalid(field: impl Into<String>, reported: impl Into<String>) -> Refusal {
 }
 
 /// Returns whether the tools are offered to an agent: it has a tool that lists items, or its allow
-/// list names them by a pattern that is meant for them.
+/// list has a pattern specific to them.
 #[must_use]
 pub fn are_offered<'t>(
     allowlist: Option<&PatternList>,
@@ -245,10 +244,10 @@ fn tool(name: &str, description: &str) -> ToolDefinition {
     }
 }
 
-/// Checks the arguments of a call; whether the context of the panels is wanted.
+/// Checks the arguments of a call; returns whether it requests the context of the panels.
 ///
 /// # Errors
-/// The first thing that is wrong, with the fix.
+/// The first fault, with the fix.
 pub fn include_context(tool: &str, arguments: &Map<String, Value>) -> Result<bool, String> {
     if let Some(unknown) = arguments.keys().find(|name| *name != "includeContext") {
         return Err(format!(
@@ -262,7 +261,7 @@ pub fn include_context(tool: &str, arguments: &Map<String, Value>) -> Result<boo
     }
 }
 
-/// Returns the result of a call: the panels of some sessions, or those that are selected.
+/// Returns the result of a call: the panels of some sessions, or the selected ones.
 #[must_use]
 pub fn result(tool: &str, shown: &[(SessionId, PanelInventory)], with_context: bool) -> Value {
     let only_selected = tool == SELECTED;

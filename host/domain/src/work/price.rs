@@ -1,15 +1,15 @@
-//! Costs of models: a price for each million tokens, and sums in millionths of the currency that
-//! prices are in.
+//! Costs of models: a price for each million tokens, and sums in millionths of the prices'
+//! currency.
 //!
-//! The currency is not recorded anywhere: all prices of a host are in the same one. A sum is
-//! computed once, when an attempt at a model has ended, and stored with the attempt. So a price
-//! that changes later changes no past sum.
+//! The currency is not recorded: all prices of a host are in the same one. A sum is computed once,
+//! when an attempt at a model ends, and stored with the attempt. A later change of a price thus
+//! changes no past sum.
 
 use crate::thread::model::Usage;
 
 /// The highest price of a million tokens.
 pub const PER_MILLION_MAX: f64 = 1_000_000.0;
-/// Number of the units in which a price is kept, as a whole number, in one millionth.
+/// Units of a stored price in one millionth. Prices are stored as whole numbers.
 const NANOS: u64 = 1_000;
 
 /// Price of a model, exact to a thousandth of a millionth for each token.
@@ -17,16 +17,16 @@ const NANOS: u64 = 1_000;
 pub struct Price {
     /// Price of a token of the prompt.
     input: u64,
-    /// Price of a token of the prompt that was read from a cache.
+    /// Price of a cached token of the prompt.
     cached: u64,
     /// Price of a token of the reply.
     output: u64,
 }
 
 impl Price {
-    /// Makes the price from that of a million tokens of prompt, of cached prompt and of reply.
-    /// Without a price for cached tokens, they cost as much as any of the prompt. None when one of
-    /// them is no price: negative, beyond [`PER_MILLION_MAX`], or no number.
+    /// Makes the price from the prices of a million prompt tokens, cached prompt tokens and reply
+    /// tokens. Without a price, cached tokens cost as much as other prompt tokens. None if a price
+    /// is invalid: negative, beyond [`PER_MILLION_MAX`], or no number.
     #[must_use]
     pub fn per_million(input: f64, cached: Option<f64>, output: f64) -> Option<Self> {
         Some(Self {
@@ -47,8 +47,8 @@ impl Price {
         u64::try_from(nanos.div_ceil(u128::from(NANOS))).unwrap_or(u64::MAX)
     }
 
-    /// Returns the highest cost of some tokens of prompt and reply. It holds for any share of
-    /// tokens from a cache, and for any kind of tokens in the reply.
+    /// Returns the highest cost of some tokens of prompt and reply. It covers any share of tokens
+    /// from a cache, and any kind of tokens in the reply.
     #[must_use]
     pub fn at_most(&self, prompt: u64, reply: u64) -> u64 {
         let input = self.input.max(self.cached);
@@ -64,7 +64,7 @@ impl Price {
         })
     }
 
-    /// The higher of two prices, each by itself.
+    /// The higher of two prices, field by field.
     #[must_use]
     pub fn or_dearer(self, other: Self) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl Price {
     }
 }
 
-/// A price of a million tokens is, in the same figures, the millionths of one.
+/// The price of a million tokens is also the number of millionths for one token.
 fn nanos(per_million: f64) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,10 +1,10 @@
-//! Sections of a system prompt: what the host tells a model of its tools, skills, artifacts and
-//! peers, after the base that says who it is.
+//! Sections of a system prompt: the host's description of the model's tools, skills, artifacts and
+//! peers. They follow the base, which says who the agent is.
 //!
-//! They inform, and allow nothing: every call is judged by the lists and grants, whatever stands
-//! here. They are made anew when a run begins, and are the same in all its calls of models. A
-//! section without anything to say is left out. What changes from run to run stands in a block of
-//! its own behind what does not, so that a provider can keep the beginning of the prompt.
+//! Sections inform and grant nothing: every call is checked against the lists and grants, whatever
+//! a section says. They are made when a run begins, and are the same in all its model calls. An
+//! empty section is left out. Text that changes from run to run is in a separate block after
+//! constant text, so that a provider can cache the beginning of the prompt.
 
 mod text;
 
@@ -49,14 +49,14 @@ pub struct FrozenSections {
     pub bytes: u64,
 }
 
-/// The facts that the sections of one run are made from.
+/// The facts from which the sections of one run are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// The tools that the run may call, in the order in which its models see them.
+    /// The tools of the run, in the order in which its models see them.
     pub tools: &'a [&'a ToolDefinition],
     /// The skills that its agent may use.
     pub skills: &'a [SkillListing],
-    /// True if some of its tools keep items that people look at, whether there are any or not.
+    /// True if some of its tools store items that people see, even if there are none yet.
     pub has_artifacts: bool,
     /// The items that its tools list, in order.
     pub items: &'a [ArtifactItem],
@@ -69,7 +69,7 @@ pub struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Returns the sections in their order, without those that are off or have nothing to say.
+    /// Returns the sections in order, without disabled and empty ones.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
         SectionName::ALL
@@ -79,8 +79,8 @@ impl Known<'_> {
             .collect()
     }
 
-    /// Returns whether the sections tell something that others may have written: the names of
-    /// items, the title of a panel, or what is active in it.
+    /// Returns whether the sections contain text that others may have written: the names of items,
+    /// the title of a panel, or its active content.
     #[must_use]
     pub fn are_untrusted(&self) -> bool {
         let is_on = |name| !self.off.contains(&name);
@@ -122,21 +122,20 @@ impl Known<'_> {
 pub struct SystemBlocks {
     /// The blocks, those that change most often last.
     pub texts: Vec<String>,
-    /// Number of blocks at the beginning that stay as they are from run to run.
+    /// Number of blocks at the beginning that are the same in every run.
     pub stable: usize,
 }
 
 impl SystemBlocks {
-    /// The blocks that an agent's code asks with. Of several, the last is taken for one that
-    /// changes.
+    /// The blocks of the agent's own code. Of several, the last is assumed to change.
     #[must_use]
     pub fn of_agent(texts: Vec<String>) -> Self {
         let stable = texts.len().min(1).max(texts.len().saturating_sub(1));
         Self { texts, stable }
     }
 
-    /// Returns the blocks with the explanation of what stands in blocks of a speaker's, in the part
-    /// that stays as it is, if there may be any.
+    /// Returns the blocks with an explanation of speakers' blocks, in the constant part, if such
+    /// blocks are possible.
     #[must_use]
     pub fn explaining(mut self, has_blocks: bool) -> Self {
         if !has_blocks {
@@ -153,8 +152,8 @@ impl SystemBlocks {
         self
     }
 
-    /// Returns the blocks with the sections of the run behind them: those before the first that
-    /// changes from run to run as one block, and the others as another.
+    /// Returns the blocks followed by the sections of the run. Those before the first that changes
+    /// from run to run form one block, the others another.
     #[must_use]
     pub fn followed_by(mut self, sections: &[Section]) -> Self {
         let volatile = sections
@@ -165,7 +164,7 @@ impl SystemBlocks {
         if !stable.is_empty() {
             self.texts.push(joined(stable));
         }
-        // What follows them is what changes, so the agent's own blocks do not.
+        // The sections after them change, so the agent's own blocks do not.
         if !sections.is_empty() {
             self.stable = self.texts.len();
         }

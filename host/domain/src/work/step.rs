@@ -1,5 +1,5 @@
-//! Types that pass between the host and an agent's `step`. News goes in; one decision with effects
-//! and a memo comes out.
+//! Types that pass between the host and an agent's `step`: news as input; one decision with effects
+//! and a memo as output.
 //!
 //! These are the WIT types of `wit/agent.wit` in the host's own terms; the runtime translates.
 
@@ -43,13 +43,13 @@ pub enum Toolset {
     None,
 }
 
-/// The audience of a model's reply while it is made.
+/// The audience of a model's reply during its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Audience {
-    /// The user: tokens stream and the reply enters the thread.
+    /// The user: tokens are streamed and the reply enters the thread.
     User,
-    /// No audience: the outcome carries the reply.
+    /// No audience: the outcome contains the reply.
     Hidden,
 }
 
@@ -76,8 +76,8 @@ pub struct ModelRequest {
     pub reply_schema: Option<Value>,
     /// The audience of the reply.
     pub audience: Audience,
-    /// The settings that it is sent with: what its definition and its session say when the request
-    /// is made. Empty in the request of a guest.
+    /// The settings of the request, from the agent's definition and session at that time. Empty in
+    /// a guest's request.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub sampling: Sampling,
 }
@@ -86,7 +86,7 @@ pub struct ModelRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Call {
-    /// A call that the model made, named by where it stands.
+    /// A call that the model made, named by its position.
     OfModel {
         /// The assistant message.
         message: MessageId,
@@ -117,7 +117,7 @@ pub struct Dispatch {
     pub timeout_ms: Option<u64>,
 }
 
-/// Something that takes time or leaves the host.
+/// Work that takes time or leaves the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Work {
@@ -132,9 +132,9 @@ pub enum Work {
     Client(ClientAction),
     /// Hand work to another agent.
     Agent(Dispatch),
-    /// Look something up.
+    /// Search memories.
     Recall {
-        /// Words to look for.
+        /// Words to search for.
         query: String,
         /// The most hits to return.
         limit: u32,
@@ -146,10 +146,10 @@ pub enum Work {
     },
 }
 
-/// One piece of work under a name, as the guest asks for it.
+/// One named piece of work, as the guest requests it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// A name of the agent's choosing, unused in this turn before.
+    /// A name that the agent chose, unused in this turn before.
     pub key: String,
     /// The work to do.
     pub work: Work,
@@ -182,7 +182,7 @@ pub struct Wait {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Decision {
-    /// Go on working.
+    /// Continue working.
     Wait(Wait),
     /// Say this and end the turn.
     Reply {
@@ -196,14 +196,14 @@ pub enum Decision {
     },
     /// End the turn as failed.
     Fail {
-        /// The reason, as shown to the user.
+        /// The reason, as the user sees it.
         reason: String,
     },
 }
 
 impl Decision {
     /// Returns whether messages are taken in after the decision. They are if the agent waits for
-    /// them, and if it would have ended its turn and a message came first.
+    /// them, or if it would have ended its turn and a message preceded the end.
     #[must_use]
     pub fn hears(&self) -> bool {
         match self {
@@ -212,7 +212,7 @@ impl Decision {
         }
     }
 
-    /// Returns whether the decision answers what the turn has heard.
+    /// Returns whether the decision answers the turn's input.
     #[must_use]
     pub fn replies(&self) -> bool {
         match self {
@@ -222,11 +222,11 @@ impl Decision {
     }
 }
 
-/// A lasting change that comes with the decision and is stored with it.
+/// A lasting change that is stored with the decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Effect {
-    /// Show this as a message while work goes on.
+    /// Send this message while work continues.
     Say {
         /// The message to show.
         parts: Vec<Part>,
@@ -236,7 +236,7 @@ pub enum Effect {
         /// An object.
         preferences: Value,
     },
-    /// Merge into what the agent remembers of the run's user.
+    /// Merge into the agent's memory of the run's user.
     PreferForUser {
         /// An object.
         preferences: Value,
@@ -258,7 +258,7 @@ pub enum Effect {
         /// The new state.
         state: Value,
     },
-    /// Keep a note that recall finds later.
+    /// Store a note that recall finds later.
     Remember {
         /// The note.
         note: String,
@@ -274,12 +274,12 @@ pub enum Effect {
     Schedule {
         /// Milliseconds until the reminder is due.
         after_ms: u64,
-        /// The text that the agent is then given.
+        /// The text for the agent at that time.
         content: String,
     },
 }
 
-/// Data that an agent hands from step to step.
+/// Data that an agent passes from step to step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memo {
     /// The version of the layout.
@@ -307,15 +307,15 @@ pub struct Failure {
     pub code: String,
     /// A message for people and models.
     pub message: String,
-    /// True if the same operation may succeed when it is tried again.
+    /// True if repeating the same operation may succeed.
     pub retryable: bool,
-    /// Further facts by name, for programs: `limit`, the key of the limit that is met.
+    /// Further facts by name, for programs: `limit`, the key of the exhausted limit.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, Value>,
 }
 
 impl Failure {
-    /// A failure that the same again would meet again.
+    /// A failure that a repetition would meet again.
     pub fn lasting(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
@@ -333,7 +333,7 @@ impl Failure {
         }
     }
 
-    /// The interruption of the host, which keeps it from telling what a call did.
+    /// The host's interruption, after which it does not know the effect of a call.
     #[must_use]
     pub fn interrupted() -> Self {
         Self::lasting(
@@ -342,7 +342,7 @@ impl Failure {
         )
     }
 
-    /// Returns what is told of work that this cut off, and that must not be repeated unseen.
+    /// Returns the report about work that this interrupted, and that must not be repeated unseen.
     #[must_use]
     pub fn in_doubt(&self) -> String {
         format!(
@@ -364,7 +364,7 @@ impl Failure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum OperationOutcome {
-    /// Its result stands in the thread.
+    /// Its result is in the thread.
     Message {
         /// The message.
         id: MessageId,
@@ -374,7 +374,7 @@ pub enum OperationOutcome {
         /// The result.
         parts: Vec<Part>,
     },
-    /// A client's answer, or what was recalled.
+    /// A client's answer, or the result of a recall.
     Value {
         /// The answer.
         value: Value,
@@ -386,21 +386,22 @@ pub enum OperationOutcome {
         /// The failure.
         failure: Failure,
     },
-    /// The agent may not do that.
+    /// The agent has no permission.
     Denied,
     /// It took too long.
     TimedOut,
     /// It was cancelled.
     Cancelled,
-    /// It is unknown whether it happened. It was cut off while it ran.
+    /// It is unknown whether it happened, because it was interrupted.
     Unknown {
-        /// The reason why it was cut off.
+        /// The reason for the interruption.
         cause: Failure,
     },
 }
 
 impl OperationOutcome {
-    /// Returns what a model reads of an outcome without a result; none where there is a result.
+    /// Returns the text that a model reads about an outcome without a result; none if there is a
+    /// result.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         match self {

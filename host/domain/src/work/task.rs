@@ -1,8 +1,8 @@
-//! Tasks: pieces of work that one agent handed to another, as people look at them.
+//! Tasks: pieces of work that one agent handed to another, as people see them.
 //!
 //! A task is the operation that hands the work over, together with the input that carries it and
-//! the turn that takes that up. Nothing is stored for it but what these have; this says what state
-//! follows from them, what of a task is shown, and how many tasks are summed up.
+//! the turn that claims the input. A task has no stored data of its own. This module derives its
+//! state, its public fields, and the counts of tasks.
 
 use crate::thread::turn::TurnEnd;
 use crate::values::text::words;
@@ -13,24 +13,25 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// Bytes of a task's parameters that are kept to be shown, at most.
+/// The most bytes of a task's parameters that are stored to be shown.
 pub const PARAMETERS_BYTES_MAX: usize = 1_024;
 
-/// Targets and operations that are summed up, at most.
+/// The most targets and operations in a summary.
 pub const SUMS_MAX: usize = 1_000;
-/// Bits of a duration that are kept, from its first on: it is rounded up by 0.2 % at most.
+/// Leading bits of a duration that are kept: it is rounded up by 0.2 % at most.
 const DURATION_BITS: u32 = 10;
 
-/// The state of a task. `PENDING`, `QUEUED`, `RUNNING` and `PAUSED` go on, the others are ends.
+/// The state of a task. `PENDING`, `QUEUED`, `RUNNING` and `PAUSED` are open states, the others are
+/// final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schema(as = TaskState)]
 pub enum TaskStatus {
-    /// It was handed over, and its turn is about to begin.
+    /// It was handed over, and its turn begins soon.
     Pending,
-    /// It waits for others of its turn or tree to end: there are as many as the limits allow.
+    /// It waits for other work of its turn or tree to end, because the limits are reached.
     Queued,
-    /// Its turn is under way.
+    /// Its turn is in progress.
     Running,
     /// Its turn waits for a person's answer or approval.
     Paused,
@@ -38,7 +39,7 @@ pub enum TaskStatus {
     Completed,
     /// It has an error.
     Failed,
-    /// It was stopped, or nobody waits for it any more.
+    /// It was stopped, or its caller no longer waits.
     Cancelled,
     /// Its deadline passed and it was stopped.
     Timeout,
@@ -85,32 +86,32 @@ pub enum Carrier {
         /// True while limits hold it back.
         queued: bool,
     },
-    /// A turn that goes on has it.
+    /// An open turn has claimed it.
     Claimed,
-    /// The turn that had it has ended.
+    /// The turn that claimed it has ended.
     Consumed,
     /// It is a dead letter.
     Dead,
-    /// It was taken back, or purged.
+    /// It was withdrawn, or purged.
     Gone,
 }
 
 /// The facts from which a task's state follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskFacts {
-    /// The end of the operation; none while it is open, and of work that nobody waits for.
+    /// The end of the operation; none while it is open, and none if no caller waits for the work.
     pub settled: Option<TaskState>,
     /// The input with its work.
     pub carrier: Carrier,
-    /// The end of the turn that took it up.
+    /// The end of the turn that claimed it.
     pub end: Option<TurnEnd>,
     /// True if that turn waits for a person.
     pub asks: bool,
 }
 
 impl TaskFacts {
-    /// Returns the state of the task. What its caller was told counts before what became of its
-    /// turn.
+    /// Returns the state of the task. The report to its caller takes precedence over the fate of
+    /// its turn.
     #[must_use]
     pub fn status(self) -> TaskStatus {
         if let Some(settled) = self.settled {
@@ -128,7 +129,7 @@ impl TaskFacts {
     }
 }
 
-/// The way in which a task was handed over.
+/// The kind of hand-over of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskKind {
@@ -142,10 +143,10 @@ pub enum TaskKind {
 
 words!(TaskKind { Delegate = "delegate", Message = "message", Dispatch = "dispatch" });
 
-/// The content of a task, as far as it is shown.
+/// The visible content of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskContent {
-    /// The way in which it was handed over.
+    /// The kind of its hand-over.
     pub kind: TaskKind,
     /// The target of a delegation.
     pub target: Option<String>,
@@ -155,11 +156,11 @@ pub struct TaskContent {
     pub parameters: Option<String>,
     /// True if it waits until the limits leave room for it.
     pub queued: bool,
-    /// True if nobody waits for its result.
+    /// True if no caller waits for its result.
     pub detached: bool,
 }
 
-/// Returns the content of the task that an operation is; none of any other operation.
+/// Returns the content of an operation's task; none for an operation that is no task.
 #[must_use]
 pub fn content(operation: &Operation) -> Option<TaskContent> {
     let bare = |kind, detached| TaskContent {
@@ -236,7 +237,7 @@ pub struct TaskSample {
     pub operation: Option<String>,
     /// Its state.
     pub status: TaskStatus,
-    /// Milliseconds from when it was handed over to its end; none while it goes on.
+    /// Milliseconds from its start to its end; none while it is open.
     pub duration_ms: Option<u64>,
     /// Tokens that it used.
     pub tokens: u64,
@@ -249,13 +250,13 @@ pub struct TaskSample {
 pub struct TaskSum {
     /// The target.
     pub target: String,
-    /// The operation; none of work that names none.
+    /// The operation, if the work names one.
     pub operation: Option<String>,
     /// Number of tasks by their state.
     pub states: BTreeMap<TaskStatus, u64>,
-    /// The median duration of those that have ended, in milliseconds, to within 0.2 %.
+    /// The median duration of the ended ones, in milliseconds, to within 0.2 %.
     pub p50_ms: Option<u64>,
-    /// The duration that 95 of 100 of those that have ended did not exceed, in milliseconds, to
+    /// The 95th percentile (95 of 100) of the durations of the ended ones, in milliseconds, to
     /// within 0.2 %.
     pub p95_ms: Option<u64>,
     /// Tokens of all.
@@ -282,14 +283,13 @@ impl TaskSum {
 /// Sums of tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskStats {
-    /// The sums by target and operation, in the order of these.
+    /// The sums, ordered by target and operation.
     pub sums: Vec<TaskSum>,
-    /// True if there are more than [`SUMS_MAX`]: some are left out.
+    /// True if there are more than [`SUMS_MAX`] and some are left out.
     pub is_cut_off: bool,
 }
 
-/// A count of tasks, one after the other. It grows with what they differ in and not with their
-/// number.
+/// A running count of tasks. Its size grows with their differences and not with their number.
 #[derive(Debug, Default)]
 pub struct TaskTally {
     sums: BTreeMap<(String, Option<String>), (TaskSum, Durations)>,
@@ -326,7 +326,7 @@ impl TaskTally {
         }
     }
 
-    /// Returns the sums by target and operation, in the order of these.
+    /// Returns the sums, ordered by target and operation.
     #[must_use]
     pub fn stats(self) -> TaskStats {
         let sums = self.sums.into_values().map(|(sum, durations)| TaskSum {
@@ -341,7 +341,8 @@ impl TaskTally {
     }
 }
 
-/// Numbers of tasks by the milliseconds that they took. Of a duration its first bits are kept.
+/// Numbers of tasks by their durations in milliseconds. Only the leading bits of a duration are
+/// kept.
 #[derive(Debug, Default)]
 struct Durations {
     counts: BTreeMap<u64, u64>,
@@ -355,7 +356,7 @@ impl Durations {
         *self.counts.entry(kept).or_default() += 1;
     }
 
-    /// Returns the smallest duration that so many of a hundred do not exceed.
+    /// Returns the smallest duration that this many of a hundred do not exceed.
     fn percentile(&self, of_hundred: u64) -> Option<u64> {
         let all: u64 = self.counts.values().sum();
         let place = all.saturating_mul(of_hundred).div_ceil(100);

@@ -1,4 +1,4 @@
-//! Triggers: what makes the host speak to an agent without being spoken to.
+//! Triggers: the causes for which the host messages an agent by itself.
 //!
 //! The host owns schedule, state, missed trigger events, retries and outbound message; a component
 //! turns a trigger event into messages.

@@ -1,16 +1,16 @@
-//! Troubles of what the host depends on: services of connectors, and providers of models. An
-//! operator is told once that one began, and once that it is over.
+//! Troubles of the host's dependencies: services of connectors, and providers of models. An
+//! operator is notified once at the beginning of a trouble, and once at its end.
 
 use serde::{Deserialize, Serialize};
 
-/// Failures in a row at which an operator is told.
+/// Failures in a row after which an operator is notified.
 pub const FAILURES_REPORTED: u32 = 3;
 
-/// A trouble, or the end of one.
+/// The beginning or the end of a trouble.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ServiceTrouble {
-    /// The host's credentials do not count.
+    /// The service refuses the host's credentials.
     Unauthorised {
         /// The service's words.
         reason: String,
@@ -25,7 +25,7 @@ pub enum ServiceTrouble {
 }
 
 impl ServiceTrouble {
-    /// Returns the reason; none of the end of a trouble.
+    /// Returns the reason; none for the end of a trouble.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -35,35 +35,35 @@ impl ServiceTrouble {
     }
 }
 
-/// The kind of a trouble that an operator was told of and that is not over.
+/// The kind of an open trouble that an operator knows of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportedTrouble {
     Unauthorised,
     Failing,
 }
 
-/// The record of what an operator was told of one service.
+/// The record of an operator's notifications about one service.
 #[derive(Debug, Default)]
 pub struct TroubleRecord {
     reported: Option<ReportedTrouble>,
 }
 
 impl TroubleRecord {
-    /// Begins with what was told before this process.
+    /// Starts with the last notification before this process.
     #[must_use]
     pub fn remembering(trouble: Option<&ServiceTrouble>) -> Self {
         let reported = trouble.and_then(kind);
         Self { reported }
     }
 
-    /// Notes a success. Returns what an operator is to be told.
+    /// Notes a success. Returns the notification for an operator, if any.
     pub fn succeeded(&mut self) -> Option<ServiceTrouble> {
         self.reported.take().map(|_| ServiceTrouble::Recovered)
     }
 
-    /// Notes the last of so many failures in a row. Returns what an operator is to be told.
-    /// Credentials that do not count are told at once; the worse trouble is told even if the other
-    /// was.
+    /// Notes the last of this many failures in a row. Returns the notification for an operator, if
+    /// any. Refused credentials are reported at once. The worse trouble is reported even if the
+    /// other was reported before.
     pub fn failed(&mut self, failures: u32, trouble: ServiceTrouble) -> Option<ServiceTrouble> {
         let reported = kind(&trouble)?;
         let is_due = reported == ReportedTrouble::Unauthorised || failures >= FAILURES_REPORTED;

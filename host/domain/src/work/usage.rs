@@ -1,9 +1,9 @@
-//! Usage: what settled work has used, as sums by day and model.
+//! Usage: the resources that settled work has used, as sums by day and model.
 //!
-//! The sums are those of the accounts ([`crate::work::account`], which defines the words): what an
-//! operation has spent counts here when it settles, and a reservation that is never settled counts
-//! as spent when its run ends. So as soon as no operation of a run is open, its usage is what it
-//! has drawn on its accounts.
+//! The sums are those of the accounts ([`crate::work::account`], which defines the words). The
+//! amount spent by an operation counts here when it settles. A reservation that is never settled
+//! counts as spent when its run ends. As soon as a run has no open operation, its usage is
+//! therefore the amount drawn on its accounts.
 
 use crate::thread::model::Usage;
 use crate::values::time::Timestamp;
@@ -17,10 +17,10 @@ use std::str::FromStr;
 
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// Characters of a model's name, at most: an agent may ask for a model by any name.
+/// The most characters of a model's name: an agent may request any name.
 const MODEL_CHARS_MAX: usize = 128;
-/// Number that one attempt or one share adds to a sum, at most: a provider may report any. The
-/// database keeps sums in 63 bits, which half a million of these fit into.
+/// The most that one attempt or one share adds to a sum: a provider may report any number. The
+/// database stores sums in 63 bits, which half a million of these fit into.
 const COUNTED_MAX: u64 = 1 << 44;
 
 /// Number of sums.
@@ -40,7 +40,7 @@ impl Day {
         Self(u32::try_from(time.0 / DAY_MS).unwrap_or(u32::MAX))
     }
 
-    /// So many days before; the first day when there are not so many.
+    /// The day this many days earlier; the first day if there are not so many.
     #[must_use]
     pub fn minus(self, days: u32) -> Self {
         Self(self.0.saturating_sub(days))
@@ -75,37 +75,37 @@ pub struct NotADay {
     text: String,
 }
 
-/// Sums of what work has used.
+/// Sums of used resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageSum {
-    /// Calls of models that were made, whatever came of them.
+    /// Model calls that were made, whatever their result.
     pub model_calls: u64,
     /// Attempts at them: requests to a provider.
     pub attempts: u64,
-    /// Attempts whose cost is not known, because the model has no price.
+    /// Attempts with an unknown cost, because the model has no price.
     pub unpriced_attempts: u64,
     /// Tokens of prompts, cached ones included, as providers reported them.
     pub input_tokens: u64,
     /// Tokens of replies.
     pub output_tokens: u64,
-    /// Tokens of prompts that were read from a cache.
+    /// Cached tokens of prompts.
     pub cached_tokens: u64,
     /// Cost in millionths ([`crate::work::price`]).
     pub cost_micros: u64,
     /// Calls of tools and of agents.
     pub tool_calls: u64,
-    /// Milliseconds in which a model or a tool was at work.
+    /// Milliseconds during which a model or a tool worked.
     pub active_ms: u64,
-    /// Tokens reserved for attempts whose usage no provider reported: failed or lost ones. Limits
-    /// count them, a bill does not.
+    /// Tokens reserved for attempts whose usage no provider reported: failed or lost ones. They
+    /// count towards limits, but not towards a bill.
     pub reserved_tokens: u64,
-    /// The cost of these tokens, in millionths.
+    /// The reserved cost of these tokens, in millionths.
     pub reserved_cost_micros: u64,
 }
 
 impl UsageSum {
-    /// Returns whether it is nothing.
+    /// Returns whether it is zero.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
@@ -121,7 +121,7 @@ impl UsageSum {
         Self::from_numbers(sums)
     }
 
-    /// Prompts, replies and reserves together, calls and cost, as accounts count them.
+    /// Prompts, replies and reserves together, calls and cost, in the form of the accounts.
     #[must_use]
     pub fn amount(&self) -> Amount {
         let delivered = self.input_tokens.saturating_add(self.output_tokens);
@@ -181,7 +181,7 @@ impl UsageSum {
         }
     }
 
-    /// Returns what an attempt has used; the reserve of one whose usage was not reported.
+    /// Returns the usage of an attempt; the reserve if its usage was not reported.
     fn from_attempt(attempt: &Attempt, reserve: Amount) -> Self {
         let (spent, cost_micros) = spent_on_one(attempt, reserve);
         match attempt.usage {
@@ -209,25 +209,25 @@ impl UsageSum {
     }
 }
 
-/// The part of an operation that counts when it settles.
+/// The part of an operation that counts on settlement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Counted {
     /// A call of a model.
     Model {
-        /// The name by which it was asked for, if it was.
+        /// The requested name, if any.
         asked: Option<String>,
-        /// Amount that it draws on its accounts while it is open.
+        /// Amount that it draws on its accounts while open.
         drawn: Amount,
     },
     /// A call of a tool or an agent.
     Call,
-    /// Nothing but the time that it took.
+    /// Only its time.
     #[default]
     Time,
 }
 
 impl Counted {
-    /// Returns what counts of an operation.
+    /// Returns the part of an operation that counts.
     #[must_use]
     pub fn from_operation(operation: &Operation) -> Self {
         match &operation.performer {
@@ -241,16 +241,16 @@ impl Counted {
     }
 }
 
-/// Shares of the usage of a run: sums by day and model, in an order of their own.
+/// Shares of a run's usage: sums by day and model, in sorted order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageShares(BTreeMap<(Day, Option<String>), UsageSum>);
 
-/// One share, as an event keeps it.
+/// One share, as an event stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageShare {
     /// The day, counted from 1970-01-01 in UTC.
     pub day: Day,
-    /// The provider's name of the model; none of what is no model's.
+    /// The provider's name of the model; none for a share without a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The sums.
@@ -259,8 +259,8 @@ pub struct UsageShare {
 }
 
 impl UsageShares {
-    /// Adds what an operation has used that has settled. What draws on no account any more counts
-    /// its time alone.
+    /// Adds the usage of a settled operation. If it no longer draws on an account, only its time
+    /// counts.
     pub fn settled(&mut self, counted: &Counted, settlement: &Settlement) {
         let day = Day::from_time(settlement.time);
         let time = UsageSum {
@@ -301,7 +301,7 @@ impl UsageShares {
         }
     }
 
-    /// Adds what an operation keeps drawing that had not settled when its run ended.
+    /// Adds the amount of an operation that was unsettled when its run ended.
     pub fn unsettled(&mut self, counted: &Counted, time: Timestamp) {
         let day = Day::from_time(time);
         match counted {
@@ -323,7 +323,7 @@ impl UsageShares {
         }
     }
 
-    /// Adds active time that is recorded beside outcomes.
+    /// Adds active time that is recorded outside outcomes.
     pub fn worked(&mut self, active_ms: u64, time: Timestamp) {
         let sum = UsageSum {
             active_ms,

@@ -1,7 +1,7 @@
-//! Widgets: the props of a client action, checked before they are shown, and what fits as an answer
-//! to it.
+//! Widgets: the props of a client action, checked before they are shown, and the valid answers to
+//! it.
 //!
-//! A client may have widgets of its own, of which nothing is known here but that they have a name.
+//! A client may have its own widgets, of which only the name is known here.
 
 pub mod document;
 #[cfg(test)]
@@ -11,8 +11,8 @@ pub mod upload;
 use crate::access::tool::ClientAction;
 use serde_json::Value;
 
-/// Checks what a client action shows. Returns the JSON Schema of its answer, for when the action
-/// brings none; none for a widget that is the client's own.
+/// Checks the content of a client action. Returns the JSON Schema of its answer, for an action
+/// without its own schema. None for a client's own widget.
 ///
 /// # Errors
 /// The first thing at fault and its fix, such as `props.options: 2 to 100 texts are needed, there
@@ -22,7 +22,7 @@ pub fn check(action: &ClientAction) -> Result<Option<Value>, String> {
 }
 
 /// Returns the fault of an answer that fits its schema and contradicts itself. That is a choice
-/// that names another option than it points at.
+/// whose name and index differ.
 #[must_use]
 pub fn contradiction(action: &ClientAction, answer: &Value) -> Option<String> {
     let options = action.props.get("options")?.as_array()?;

@@ -1,4 +1,4 @@
-//! The overlay of one call: its writes to a bucket. No other call sees them before they are
+//! The overlay of one call: its writes to a bucket. Other calls do not see them before they are
 //! committed with the call's outcome.
 
 use super::{
@@ -8,17 +8,17 @@ use crate::access::grant::{BucketGrant, VALUE_BYTES_MAX, WRITTEN_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// The part of its allowance that a call has written, in all buckets together.
+/// The spent part of a call's allowance, in all buckets together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     bytes: usize,
     keys: usize,
 }
 
-/// The writes of one call to one bucket, over what is stored.
+/// The writes of one call to one bucket, over the stored values.
 #[derive(Debug, Clone, Default)]
 pub struct Overlay {
-    /// A key without a value is deleted.
+    /// A key without a value was deleted.
     entries: BTreeMap<String, Option<Vec<u8>>>,
     /// The bucket's size with these writes.
     size: BucketSize,
@@ -29,12 +29,12 @@ pub struct Overlay {
 pub struct Page {
     /// The keys, in the order of their bytes.
     pub keys: Vec<String>,
-    /// The key after which the next page begins; none after the last page.
+    /// The key that precedes the next page; none after the last page.
     pub next: Option<String>,
 }
 
 impl Overlay {
-    /// Nothing, over a bucket that is stored in this size.
+    /// No writes, over a stored bucket of this size.
     #[must_use]
     pub fn over(size: BucketSize) -> Self {
         Self {
@@ -43,18 +43,18 @@ impl Overlay {
         }
     }
 
-    /// Returns what the call has written to a key: a value, or that it is deleted. None if the call
-    /// has not written it.
+    /// Returns a call's write to a key: a value, or its deletion. None if the call has not written
+    /// it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Option<&[u8]>> {
         self.entries.get(key).map(Option::as_deref)
     }
 
-    /// Sets a key to a value, or deletes it. `stored` is how many bytes the stored value of the key
-    /// has, if there is one.
+    /// Sets a key to a value, or deletes it. `stored` is the length in bytes of the key's stored
+    /// value, if there is one.
     ///
     /// # Errors
-    /// The key or the value cannot be one, or a limit is met. Nothing has changed then.
+    /// The key or the value is invalid, or a limit is exceeded. Nothing has changed then.
     pub fn put(
         &mut self,
         key: &str,
@@ -71,7 +71,7 @@ impl Overlay {
             return Err(Unfit::LongValue);
         }
         let written = self.entries.get(key);
-        // What is deleted before it was stored leaves nothing to write.
+        // Deleting a key that was never stored leaves nothing to write.
         let adds_entry = value.is_some() || stored.is_some();
         let cost = |value: &Option<Vec<u8>>| key.len() + value.as_ref().map_or(0, Vec::len);
         let was_cost = written.map_or(0, cost);
@@ -113,12 +113,12 @@ impl Overlay {
     }
 
     /// The page of keys after a key. `stored` is the first of the stored keys after it, in the
-    /// order of their bytes: one more than a page has, or all that there are. A page has fewer keys
-    /// than it may where the call has deleted some.
+    /// order of their bytes: one more than a page has, or all that exist. A page may have fewer
+    /// keys if the call has deleted some.
     #[must_use]
     pub fn page(&self, after: Option<&str>, stored: Vec<String>) -> Page {
-        // Beyond the last stored key that was read, there may be others before the next that was
-        // written.
+        // After the last stored key that was read, there may be more stored keys before the next
+        // written one.
         let end = if stored.len() > PAGE_KEYS_MAX {
             stored.last().cloned()
         } else {
@@ -147,7 +147,7 @@ impl Overlay {
         Page { keys, next }
     }
 
-    /// Everything that was written, in the order of the keys.
+    /// All writes, in the order of the keys.
     #[must_use]
     pub fn into_entries(self) -> Vec<WrittenEntry> {
         self.entries

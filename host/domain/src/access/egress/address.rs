@@ -1,9 +1,9 @@
-//! Addresses: which of them lead to the public internet, which lead somewhere else, and by which
-//! document.
+//! Addresses: which of them lead to the public internet, which lead elsewhere, and the documents
+//! that define this.
 //!
 //! A name can be registered by anyone and point anywhere, so the address decides and not the name.
-//! Only what is in none of the ranges below is public. An IPv6 address that carries an IPv4 address
-//! is as dangerous as what it carries.
+//! An address is public only if none of the ranges below contains it. An IPv6 address that embeds
+//! an IPv4 address is as dangerous as the embedded address.
 
 use super::host::canonical_ip;
 use crate::values::text::serde_as_text;
@@ -15,7 +15,7 @@ mod ranges;
 
 pub use ranges::{metadata, special_ranges};
 
-/// The kind of network to which an address leads.
+/// The kind of network that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
@@ -52,7 +52,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Returns whether no grant can open it, because nothing can answer an HTTP request there.
+    /// Returns whether no grant can open it, because no HTTP server can be there.
     #[must_use]
     pub fn is_never_dialled(self) -> bool {
         matches!(self, Self::Unspecified | Self::Multicast | Self::Broadcast)
@@ -81,8 +81,8 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Classifies an address. Addresses of metadata services come first, since they lie inside wider
-/// ranges and one of them looks public.
+/// Classifies an address. Metadata services are checked first, since their addresses are inside
+/// wider ranges and one of them looks public.
 #[must_use]
 pub fn classify(address: IpAddr) -> Reach {
     if metadata().any(|(of_cloud, _)| of_cloud == address) {
@@ -93,8 +93,8 @@ pub fn classify(address: IpAddr) -> Reach {
         .map_or_else(|| outside(address), |(_, reach, _)| reach)
 }
 
-/// Classifies an address that is in no range of the table. For IPv6 only 2000::/3 is given to hosts
-/// of the internet (RFC 4291, section 2.4).
+/// Classifies an address outside all ranges of the table. For IPv6 only 2000::/3 is assigned to
+/// hosts of the internet (RFC 4291, section 2.4).
 fn outside(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(_) => Reach::Public,
@@ -103,9 +103,9 @@ fn outside(address: IpAddr) -> Reach {
     }
 }
 
-/// The IPv4 address that an IPv6 address carries, where its form tells: mapped and compatible (RFC
+/// The IPv4 address that an IPv6 address embeds, if its form shows it: mapped and compatible (RFC
 /// 4291), the well-known prefix of translators (RFC 6052), 6to4 (RFC 3056) and the client of Teredo
-/// (RFC 4380). Translators with a prefix of their own cannot be seen.
+/// (RFC 4380). Translators with their own prefix cannot be recognised.
 #[must_use]
 pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [a, b, c, d, e, f, g, h] = address.segments();
@@ -124,9 +124,9 @@ pub fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 /// A network or a single address, as the operator writes it: `10.0.0.0/8`, `127.0.0.1`, `fd00::/8`.
 ///
-/// In a grant it is opened in spite of the default denial. It is written in its canonical form
-/// without host bits and lies wholly inside one special range. It is not one that can never be
-/// dialled. What is public needs no opening.
+/// A grant opens it in spite of the default denial. It is written in its canonical form without
+/// host bits and is inside one special range, which can be dialled at all. Public addresses need no
+/// opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct AddressRange {
@@ -143,7 +143,7 @@ pub enum AddressRangeError {
         /// The text as it was written.
         text: String,
     },
-    /// The address has bits behind the prefix.
+    /// The address has bits after the prefix.
     #[error("`{text}` has bits after its prefix; the network is `{network}`")]
     HostBits {
         /// The text as it was written.
@@ -151,7 +151,7 @@ pub enum AddressRangeError {
         /// The network that it may mean.
         network: String,
     },
-    /// It is public, or reaches out of one special range into another or into the public internet.
+    /// It is public, or extends from one special range into another or into the public internet.
     #[error(
         "`{text}` is not inside one private range: public addresses need no opening, and a \
              wider network would open what nobody named"
@@ -165,7 +165,7 @@ pub enum AddressRangeError {
     NeverDialled {
         /// The text as it was written.
         text: String,
-        /// The kind of network to which it leads.
+        /// The kind of network that it belongs to.
         reach: Reach,
     },
 }
@@ -175,8 +175,8 @@ impl AddressRange {
         Self { address, prefix }
     }
 
-    /// Returns whether the address is in it. An IPv4 range contains no IPv6 address, whatever that
-    /// carries.
+    /// Returns whether it contains the address. An IPv4 range contains no IPv6 address, even if
+    /// that embeds an IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
@@ -190,7 +190,7 @@ impl AddressRange {
         }
     }
 
-    /// Returns whether it is this one address and no other.
+    /// Returns whether it is exactly this address.
     #[must_use]
     pub fn is_exactly(&self, address: IpAddr) -> bool {
         self.address == address && self.prefix == bits(address)
@@ -200,10 +200,10 @@ impl AddressRange {
         self.prefix >= wider.prefix && wider.contains(self.address)
     }
 
-    /// Reads what an operator wrote for a grant.
+    /// Reads an operator's text for a grant.
     ///
     /// # Errors
-    /// It is malformed, or nothing that a grant may open.
+    /// It is malformed, or a range that no grant may open.
     pub fn parse(text: &str) -> Result<Self, AddressRangeError> {
         let malformed = || AddressRangeError::Malformed {
             text: text.to_owned(),

@@ -6,7 +6,7 @@ use super::path::PathPattern;
 use super::request_target::{Method, Scheme};
 use serde::{Deserialize, Serialize};
 
-/// The highest that a grant may ask for.
+/// The highest values in a grant.
 pub mod ceiling {
     /// Redirects that are followed.
     pub const REDIRECTS_MAX: u8 = 5;
@@ -14,50 +14,50 @@ pub mod ceiling {
     pub const REQUEST_BYTES_MAX: u64 = 16 << 20;
     /// Bytes of a response's body, before and after decompression: 256 MiB.
     pub const RESPONSE_BYTES_MAX: u64 = 256 << 20;
-    /// Milliseconds from the request to the last byte of the answer: ten minutes, which a model may
-    /// need.
+    /// Milliseconds from the request to the last byte of the response: ten minutes, which a model
+    /// may need.
     pub const TOTAL_MS_MAX: u64 = 600_000;
     /// Ranges of addresses.
     pub const PRIVATE_ADDRESSES_MAX: usize = 64;
 }
 
-/// Bytes of a request's body, unless the grant says otherwise: 1 MiB.
+/// The default bytes of a request's body: 1 MiB.
 const REQUEST_BYTES: u64 = 1 << 20;
-/// Bytes of a response's body, unless the grant says otherwise: 8 MiB.
+/// The default bytes of a response's body: 8 MiB.
 const RESPONSE_BYTES: u64 = 8 << 20;
-/// Milliseconds from the request to the last byte, unless the grant says otherwise.
+/// The default milliseconds from the request to the last byte.
 const TOTAL_MS: u64 = 30_000;
 
-/// Requests that a component may send. What no grant of its list allows is denied; an empty list in
-/// a grant allows nothing.
+/// Requests that a component may send. A request that no grant of its list allows is denied; an
+/// empty list in a grant allows nothing.
 ///
-/// All of it must fit: scheme, host, port, method and path. The addresses behind the host's name
-/// must be public, or lie in `privateAddresses`.
+/// All of it must match: scheme, host, port, method and path. The addresses of the host must be
+/// public, or in `privateAddresses`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EgressGrant {
-    /// The host: `example.com` (that name alone), `*.example.com` (all below it, and not itself),
-    /// an address, or `*`.
+    /// The host: `example.com` (that name alone), `*.example.com` (all names below it, without
+    /// itself), an address, or `*`.
     pub host: HostPattern,
-    /// Confirms that the host is any. It is needed for `*` and for a star over a whole top-level
-    /// domain, and refused otherwise.
+    /// Confirms that any host is meant. It is required for `*` and for a star over a whole
+    /// top-level domain, and refused otherwise.
     #[serde(default)]
     pub any_host: bool,
     /// The schemes. Missing is `https` alone.
     #[serde(default = "https_only")]
     pub schemes: Vec<Scheme>,
-    /// The ports. Missing is the scheme's own.
+    /// The ports. The default is the scheme's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<Vec<u16>>,
-    /// The methods. Missing is `GET` and `HEAD`.
+    /// The methods. The default is `GET` and `HEAD`.
     #[serde(default = "reading")]
     pub methods: Vec<Method>,
-    /// The path, part by part: `*` inside a part, `**` for any number of parts. Missing is every
-    /// path.
+    /// The path, part by part: `*` inside a part, `**` for any number of parts. The default is
+    /// every path.
     #[serde(default)]
     pub path: PathPattern,
-    /// Redirects that are followed, at most 5. Missing is none: the component sees the redirect.
-    /// Each hop needs a grant of its own.
+    /// Redirects that are followed, at most 5. The default is none: the component sees the
+    /// redirect. Each hop needs its own grant.
     #[serde(default)]
     #[schemars(range(max = 5))]
     pub redirects: u8,
@@ -112,10 +112,10 @@ pub struct RequestLimits {
     pub total_ms_max: u64,
 }
 
-/// A grant that cannot be meant as it is written.
+/// A grant with an obvious mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// Any host, said once.
+    /// Any host, without `anyHost`.
     #[error(
         "`host = \"{host}\"` reaches hosts that nobody named: name them; if all are meant, set \
          `anyHost = true` beside it"
@@ -124,7 +124,7 @@ pub enum GrantError {
         /// The pattern.
         host: HostPattern,
     },
-    /// `anyHost` beside a host that is not any.
+    /// `anyHost` together with a host that is not any.
     #[error(
         "`anyHost` stands beside `host = \"{host}\"`, which is not any host: take one of them away"
     )]
@@ -132,13 +132,13 @@ pub enum GrantError {
         /// The pattern.
         host: HostPattern,
     },
-    /// A list that grants nothing, so that the grant does not.
+    /// A list is empty, so that the grant allows nothing.
     #[error("`{field}` is empty, so this grants nothing: name something or take the grant away")]
     Empty {
         /// The list.
         field: &'static str,
     },
-    /// Something stands twice in a list.
+    /// A list has a duplicate.
     #[error("`{field}` names something twice")]
     Twice {
         /// The list.
@@ -159,7 +159,7 @@ pub enum GrantError {
 }
 
 impl EgressGrant {
-    /// A grant of one host with everything else as when it is not written.
+    /// A grant of one host, with defaults for everything else.
     #[must_use]
     pub fn of(host: HostPattern) -> Self {
         Self {
@@ -177,9 +177,8 @@ impl EgressGrant {
         }
     }
 
-    /// Looks for what cannot be meant, before anything runs under the grant. One that was not
-    /// checked is no danger: it allows no host that is not named twice and no more than the
-    /// ceilings.
+    /// Checks for obvious mistakes, before anything runs under the grant. An unchecked grant is no
+    /// danger: it never opens every host without `anyHost`, and never exceeds the ceilings.
     ///
     /// # Errors
     /// The first thing that is wrong.

@@ -1,19 +1,19 @@
-//! Headers: what a guest may say in a request, what it gets to see of a response, and what must not
-//! hide in trailers.
+//! Headers: those that a guest may set in a request, those that it sees of a response, and those
+//! that must not be in trailers.
 //!
-//! Names are compared in lower case, as the parsers of HTTP deliver them.
+//! Names are compared in lower case, as HTTP parsers return them.
 
-/// The treatment of a header that a guest wants to send.
+/// The treatment of a guest's request header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestHeader {
-    /// It goes out as it is.
+    /// It is sent unchanged.
     Sent,
-    /// The host says it itself, or not at all; the guest's is left out.
+    /// The host sets it itself, or leaves it out; the guest's is removed.
     HostsOwn,
     /// A credential: only the host sets it, from a secret that the operator bound.
     Credential,
-    /// It would change where the request goes, how it is framed, or what a rule took it for: the
-    /// request is refused.
+    /// It would change the destination of the request, its framing, or the facts that a rule
+    /// checked: the request is refused.
     Forbidden,
 }
 
@@ -28,8 +28,8 @@ const HOP_BY_HOP: &[&str] = &[
     "upgrade",
 ];
 
-/// Headers that change where the request goes or from which client it comes. Others are taken by
-/// servers in place of the method and the path that were checked.
+/// Headers that change the destination of the request or its apparent client. Servers use others in
+/// place of the checked method and path.
 const MISLEADING: &[&str] = &[
     "cf-connecting-ip",
     "expect",
@@ -46,7 +46,7 @@ const MISLEADING: &[&str] = &[
     "x-original-url",
     "x-real-ip",
     "x-rewrite-url",
-    // Without these, metadata services of clouds answer nobody.
+    // Metadata services of clouds answer only requests with these.
     "metadata",
     "metadata-flavor",
     "x-aws-ec2-metadata-token",
@@ -71,11 +71,11 @@ pub const CREDENTIALS: &[&str] = &[
     "ocp-apim-subscription-key",
 ];
 
-/// Headers that the host sets itself: the length that it counts, and the encodings that it can undo
-/// within limits.
+/// Headers that the host sets itself: the length that it counts, and the encodings that it can
+/// decode within limits.
 const HOSTS_OWN: &[&str] = &["accept-encoding", "content-length"];
 
-/// Headers by which a server sends a part of its answer, or all of it in another form. An echo of a
+/// Headers by which a server sends part of its response, or all of it in another form. An echo of a
 /// secret would be cut in two, or not be found.
 const DIVIDING: &[&str] = &[
     "a-im",
@@ -86,7 +86,7 @@ const DIVIDING: &[&str] = &[
     "x-range",
 ];
 
-/// Character sets in which visible ASCII stands as it does in ASCII, beside those that begin as
+/// Character sets in which visible ASCII is encoded as ASCII, besides those that begin as
 /// [`ASCII_FAMILIES`] say.
 const ASCII_CHARSETS: &[&str] = &[
     "utf-8", "utf8", "us-ascii", "ascii", "gb18030", "gbk", "gb2312", "euc-jp", "euc-kr", "koi8-r",
@@ -94,12 +94,12 @@ const ASCII_CHARSETS: &[&str] = &[
 ];
 const ASCII_FAMILIES: &[&str] = &["iso-8859-", "windows-125"];
 
-/// Headers of a response that a guest does not see, beside those of one connection only. They are
-/// session tokens, and offers of other ways to the server.
+/// Headers of a response that a guest does not see, besides those of one connection only. They are
+/// session tokens, and alternative routes to the server.
 const WITHHELD: &[&str] = &["alt-svc", "clear-site-data", "set-cookie", "set-cookie2"];
 
-/// Fields that must not come after a body because they had to be known before it. They are those of
-/// RFC 9110, section 6.5.1, beside everything forbidden above.
+/// Fields that must not follow a body because they are needed before it. They are those of RFC
+/// 9110, section 6.5.1, in addition to all forbidden ones above.
 const NOT_IN_TRAILERS: &[&str] = &[
     "age",
     "cache-control",
@@ -127,10 +127,10 @@ fn starts(name: &str, with: &str) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(with))
 }
 
-/// Returns the treatment of a header that a guest wants to send.
+/// Returns the treatment of a guest's request header.
 #[must_use]
 pub fn request_header(name: &str) -> RequestHeader {
-    // Servers hand headers to programs as variables, in whose names both signs are the same.
+    // Servers pass headers to programs as variables, where both characters become the same.
     let name = name.replace('_', "-");
     let name = name.as_str();
     let misleading =
@@ -146,13 +146,13 @@ pub fn request_header(name: &str) -> RequestHeader {
     }
 }
 
-/// Returns whether a guest gets to see a header of a response.
+/// Returns whether a guest sees a header of a response.
 #[must_use]
 pub fn response_header(name: &str) -> bool {
     !(has(HOP_BY_HOP, name) || has(WITHHELD, name) || starts(name, "proxy-"))
 }
 
-/// Returns whether a field may stand in trailers, of a request or of a response.
+/// Returns whether a field is allowed in trailers, of a request or of a response.
 #[must_use]
 pub fn trailer(name: &str) -> bool {
     request_header(name) == RequestHeader::Sent
@@ -160,15 +160,15 @@ pub fn trailer(name: &str) -> bool {
         && !has(NOT_IN_TRAILERS, name)
 }
 
-/// Returns whether a header must not go out with a secret. With it, the response could not be
-/// searched for the secret.
+/// Returns whether a header must not be sent together with a secret. Otherwise the response could
+/// not be searched for the secret.
 #[must_use]
 pub fn divides_echo(name: &str) -> bool {
     has(DIVIDING, &name.replace('_', "-"))
 }
 
-/// Returns whether an answer of this `content-type` can be searched for a secret. It can if it has
-/// no character set, or one in which ASCII is ASCII.
+/// Returns whether a response of this `content-type` can be searched for a secret. It can if it has
+/// no character set, or one that contains ASCII unchanged.
 #[must_use]
 pub fn shows_ascii(content_type: &str) -> bool {
     let parameters = content_type
@@ -188,7 +188,7 @@ pub fn shows_ascii(content_type: &str) -> bool {
     })
 }
 
-/// Returns whether a header that a guest set goes along when a redirect leads to another origin.
+/// Returns whether a guest's header is kept when a redirect leads to another origin.
 #[must_use]
 pub fn crosses_origins(name: &str) -> bool {
     request_header(name) == RequestHeader::Sent && !has(&["origin", "referer"], name)

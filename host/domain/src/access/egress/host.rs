@@ -1,5 +1,5 @@
-//! Hosts: the one spelling in which a host is compared, resolved and dialled, and the patterns that
-//! operators write for them.
+//! Hosts: the normal form in which a host is compared, resolved and dialled, and operators'
+//! patterns for hosts.
 
 use crate::values::text::serde_as_text;
 use std::fmt;
@@ -10,21 +10,20 @@ const NAME_BYTES_MAX: usize = 253;
 /// Characters of one label of a name.
 const LABEL_BYTES_MAX: usize = 63;
 
-/// The host of a target. Made by [`Host::parse`] alone, so that two hosts are the same exactly if
-/// they are equal.
+/// The host of a target. Only [`Host::parse`] makes it, so that equal values mean the same host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name: lower case, ASCII, without the trailing dot. Punycode stands as it was given and is
-    /// not shown as anything else.
+    /// A name: lower case, ASCII, without the trailing dot. Punycode is kept as given and never
+    /// decoded.
     Name(String),
     /// A literal IPv4 or IPv6 address.
     Address(IpAddr),
 }
 
-/// Text that is not a host in the one spelling that is accepted.
+/// Text that is not a host in normal form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// Nothing is there.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
     /// A name, or a label of it, is too long.
@@ -33,27 +32,27 @@ pub enum HostError {
              {LABEL_BYTES_MAX}"
     )]
     TooLong,
-    /// A part is empty, begins or ends with a hyphen, or has a character that is not allowed.
-    /// Letters, digits, hyphens and underscores are.
+    /// A part is empty, begins or ends with a hyphen, or has an invalid character. Letters, digits,
+    /// hyphens and underscores are valid.
     #[error(
         "a name is made of ASCII letters, digits, hyphens and underscores with single dots between"
     )]
     Character,
-    /// It ends like an IPv4 address and is not four plain decimal numbers: octal, hexadecimal,
-    /// short and long forms mean different things to different readers.
+    /// It ends like an IPv4 address and is not four plain decimal numbers. Parsers disagree on
+    /// octal, hexadecimal, short and long forms.
     #[error("an IPv4 address is four decimal numbers without leading zeros")]
     OddIpv4,
-    /// It is in brackets and no IPv6 address, or has a zone.
+    /// It is in brackets but no IPv6 address, or has a zone.
     #[error("in brackets stands an IPv6 address without a zone")]
     Ipv6,
 }
 
 impl Host {
     /// Reads the host of a URL: a name, four decimal numbers, or an IPv6 address in brackets. Upper
-    /// case and one trailing dot of a name are normalised; nothing else is interpreted.
+    /// case and one trailing dot of a name are normalised. Other spellings are not interpreted.
     ///
     /// # Errors
-    /// It is written in another way, or is too long.
+    /// It is in another form, or is too long.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         if text.is_empty() {
             return Err(HostError::Empty);
@@ -74,7 +73,7 @@ impl Host {
         name(text).map(Self::Name)
     }
 
-    /// The name to resolve; none if there is nothing to resolve.
+    /// The name to resolve; none for an address.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -83,8 +82,8 @@ impl Host {
         }
     }
 
-    /// Returns whether it is this machine. Its address says so, or the name that means nothing else
-    /// (RFC 6761, section 6.3).
+    /// Returns whether it is this machine: by its address, or by the reserved name for it (RFC
+    /// 6761, section 6.3).
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
@@ -95,18 +94,18 @@ impl Host {
 }
 
 impl fmt::Display for Host {
-    /// Writes it as it stands in a URL and in the `host` header.
+    /// Writes it as in a URL and in the `host` header.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
             Self::Address(IpAddr::V4(v4)) => v4.fmt(f),
-            // By the URL standard: std writes a dotted form where an IPv4 address is inside.
+            // By the URL standard: std writes an embedded IPv4 address in dotted form.
             Self::Address(IpAddr::V6(v6)) => url::Host::<&str>::Ipv6(*v6).fmt(f),
         }
     }
 }
 
-/// Returns whether some reader would take it for an IPv4 address. Its last part is then a number,
+/// Returns whether some parsers would read it as an IPv4 address. Its last part is then a number,
 /// decimal or hexadecimal (WHATWG URL, "ends in a number").
 fn ends_in_a_number(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
@@ -138,8 +137,8 @@ fn name(text: &str) -> Result<String, HostError> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// An address in its canonical form, without brackets. Anything else is none, an address in another
-/// form too.
+/// An address in its canonical form, without brackets. None for other text, and for an address in
+/// another form.
 pub(super) fn canonical_ip(text: &str) -> Option<IpAddr> {
     text.parse()
         .ok()
@@ -148,11 +147,11 @@ pub(super) fn canonical_ip(text: &str) -> Option<IpAddr> {
 
 /// The hosts that a grant covers.
 ///
-/// `example.com` is that name and nothing else; `*.example.com` is every name below it, however
-/// deep, and not `example.com` itself; a literal address is that address, an IPv6 one in brackets.
-/// A star anywhere else, or in the middle of a part, is not a pattern. `*` alone is every name and
-/// address, and the grant must say so twice (`anyHost`); so must a star over a whole top-level
-/// domain, `*.com`.
+/// `example.com` is that name and nothing else; `*.example.com` is every name below it, at any
+/// depth, and not `example.com` itself; a literal address is that address, an IPv6 one in brackets.
+/// A star elsewhere, or in the middle of a part, is invalid. `*` alone is every name and address,
+/// and the grant must confirm it (`anyHost`). A star over a whole top-level domain, `*.com`, needs
+/// the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct HostPattern(Pattern);
@@ -179,7 +178,7 @@ pub struct HostPatternError {
     pub source: HostError,
 }
 
-/// Returns the fix of what is often written in a host's place.
+/// Returns the fix of a frequent mistake in a host.
 fn fix(text: &str) -> String {
     let host = |rest: &str| {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -209,7 +208,7 @@ impl HostPattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// What stands in it, less a leading `*.`, is no host; the star is for names only.
+    /// The pattern without a leading `*.` is no host. The star is allowed for names only.
     pub fn parse(text: &str) -> Result<Self, HostPatternError> {
         let refused = |source| HostPatternError {
             text: text.to_owned(),
@@ -236,7 +235,7 @@ impl HostPattern {
             (Pattern::Any, _) => true,
             (Pattern::Exactly(exactly), host) => exactly == host,
             (Pattern::Below(_), Host::Address(_)) => false,
-            // The dot must be there, or `evilexample.com` would be below `example.com`.
+            // The dot is required, or `evilexample.com` would be below `example.com`.
             (Pattern::Below(above), Host::Name(name)) => name
                 .strip_suffix(above.as_str())
                 .and_then(|rest| rest.strip_suffix('.'))

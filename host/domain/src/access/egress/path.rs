@@ -1,13 +1,12 @@
-//! Paths: the one spelling in which a path is compared and sent, and the patterns that operators
-//! write for them.
+//! Paths: the normal form in which a path is compared and sent, and operators' patterns for paths.
 
 use crate::values::text::serde_as_text;
 use agent_host_glob::{name_matches, run_matches};
 use std::fmt;
 
-/// Writes a path or a query so that equivalent spellings become one (RFC 3986, section 6.2.2):
-/// escapes of characters that need none are undone, the others have upper-case digits. None if an
-/// escape is cut short or no escape.
+/// Writes a path or a query so that equivalent spellings become one (RFC 3986, section 6.2.2).
+/// Escapes of characters that need none are undone; the others get upper-case digits. None if an
+/// escape is cut short or invalid.
 pub(super) fn normalised(text: &str) -> Option<String> {
     let mut written = String::with_capacity(text.len());
     let mut rest = text;
@@ -32,10 +31,10 @@ pub(super) fn normalised(text: &str) -> Option<String> {
 /// The paths that a grant covers.
 ///
 /// It is compared part by part: `*` is any run of characters inside a part, a part `**` is any
-/// number of parts, none too. `/**` is every path, `/v1/**` is `/v1` and all below it, `/v1/*` is
-/// one part below it. Every other pattern than `/**` refuses a path that servers read in more than
-/// one way: with an empty part in the middle, an escaped separator, control character or percent
-/// sign, a backslash, or a part such as `..;x`.
+/// number of parts, including none. `/**` is every path, `/v1/**` is `/v1` and all below it,
+/// `/v1/*` is one part below it. Every other pattern than `/**` refuses a path that servers
+/// interpret differently: with an empty part in the middle, an escaped separator, control character
+/// or percent sign, a backslash, or a part such as `..;x`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, schemars::JsonSchema)]
 #[schemars(with = "String")]
 pub struct PathPattern(String);
@@ -63,10 +62,10 @@ impl Default for PathPattern {
 }
 
 impl PathPattern {
-    /// Reads a pattern. Escapes in it are normalised as those of a URL are.
+    /// Reads a pattern. Its escapes are normalised like those of a URL.
     ///
     /// # Errors
-    /// It is no absolute path, or could never match.
+    /// It is no absolute path, or can never match.
     pub fn parse(text: &str) -> Result<Self, PathPatternError> {
         let refused = || PathPatternError {
             text: text.chars().take(PATTERN_BYTES_MAX).collect(),
@@ -94,8 +93,8 @@ impl PathPattern {
         }
     }
 
-    /// Returns whether the pattern covers a path. The path must be normalised, as that of a target
-    /// is.
+    /// Returns whether the pattern covers a path. The path must be normalised, like that of a
+    /// target.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         if self.0 == EVERY_PATH {
@@ -119,7 +118,7 @@ impl PathPattern {
     }
 }
 
-/// Returns whether servers read a part in more than one way.
+/// Returns whether servers interpret a part differently.
 fn is_ambiguous(part: &str) -> bool {
     let escape = |digits: &str| {
         matches!(digits, "2F" | "5C" | "25" | "7F") || digits.starts_with(['0', '1'])

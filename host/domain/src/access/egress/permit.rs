@@ -6,7 +6,7 @@ use super::grant::{EgressGrant, RequestLimits};
 use super::request_target::{Method, Target};
 use std::net::IpAddr;
 
-/// A request that a grant allows, and which one.
+/// An allowed request, and the grant that allows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Permit<'a> {
     /// The first grant of the list that allows it.
@@ -15,7 +15,7 @@ pub struct Permit<'a> {
     pub index: usize,
 }
 
-/// The part of a grant that did not fit, in the order in which the parts are checked.
+/// The first part of a grant that did not match, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mismatch {
     /// The host.
@@ -44,42 +44,42 @@ impl Mismatch {
     }
 }
 
-/// No grant allows the request. For the operator; the guest learns nothing but that it was denied.
+/// No grant allows the request. For the operator; the guest learns only that it was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// Nothing is granted at all.
+    /// The component has no grants.
     #[error("{asked} is not allowed: no `network` is granted")]
     NothingGranted {
         /// Method and URL without its query.
         asked: String,
     },
-    /// Grants there are, and none fits.
+    /// The component has grants, and none fits.
     #[error("{asked} is not allowed: the nearest grant, network[{index}], has another `{}`", mismatch.field())]
     NoGrantFits {
         /// Method and URL without its query.
         asked: String,
-        /// The grant that fits the furthest, from 0.
+        /// The index of the closest grant, from 0.
         index: usize,
-        /// The first part that does not fit.
+        /// The first part that does not match.
         mismatch: Mismatch,
     },
 }
 
-/// An address that the permit does not open. For the operator; the guest learns nothing but that it
-/// was denied.
+/// An address that the permit does not open. For the operator; the guest learns only that it was
+/// denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is {reach} and not in `privateAddresses`")]
 pub struct Barred {
     /// The address.
     pub address: IpAddr,
-    /// The kind of network to which it leads.
+    /// The kind of network that it belongs to.
     pub reach: Reach,
 }
 
 /// Finds the first grant that allows the request.
 ///
 /// # Errors
-/// There is none; it says which came nearest.
+/// No grant allows it; the error says which was closest.
 pub fn permit<'a>(
     target: &Target,
     method: Method,
@@ -129,13 +129,12 @@ impl Permit<'_> {
         self.grant.limits()
     }
 
-    /// Judges one address behind the host. The caller that resolves a name asks this for every
-    /// address of the answer. It dials none of them if one is barred: an answer that mixes is an
-    /// attack or a mistake.
+    /// Judges one address of the host. The caller that resolves a name checks every resolved
+    /// address. It dials none of them if one is barred: a mixed result is an attack or a mistake.
     ///
-    /// Public addresses are open. A range of the grant opens what is special in it, except metadata
-    /// addresses, which must be named themselves, and except an IPv6 address that carries an IPv4
-    /// address: the carried one must be open too, or the address be named itself.
+    /// Public addresses are open. A range of the grant opens special addresses in it, with two
+    /// exceptions. Metadata addresses must be named themselves. For an IPv6 address that embeds an
+    /// IPv4 address, the embedded one must be open too, or the address must be named itself.
     ///
     /// # Errors
     /// It is not open.

@@ -1,28 +1,28 @@
-//! Placeholders: where in a request a component asks for a secret, and whether it is bound to go
+//! Placeholders: the places of secrets in a component's request, and the check that each is bound
 //! there.
 //!
 //! A component writes `{{secret.<name>}}`, or the grant's prefix and that, as the whole value of
-//! the slot; in a path, as a whole part of it behind its beginning. Anywhere else in the URL or the
-//! headers it refuses the request: it would go out as text, and no grant covers that. A slot takes
-//! nothing but its placeholder. A body is only text.
+//! the slot. In a path it is a whole part after the bound beginning. Anywhere else in the URL or
+//! the headers, the request is refused: the placeholder would be sent as text, and no grant covers
+//! that. A slot accepts only its placeholder. A body is only text.
 
 use super::request_target::{Scheme, Target};
 use crate::access::grant::{SecretGrant, SecretSlot};
 
 /// The beginning of every placeholder.
 const BEGIN: &[u8] = b"{{secret.";
-/// Most layers of encoding that are undone in a text. Placeholders are looked for in a URL in this
-/// way, and secrets in what comes back.
+/// The most layers of encoding that are decoded in a text. The limit applies to placeholders in a
+/// URL, and to secrets in a response.
 pub(crate) const DECODINGS_MAX: usize = 3;
 
-/// A request that asks for a secret where none is bound to go. For the operator; the guest learns
-/// nothing but that it was denied.
+/// A request with a placeholder where no secret is bound. For the operator; the guest learns only
+/// that it was denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
-    /// In a URL that is not accepted, in its user or host for instance.
+    /// In a URL that is not accepted, such as in its user or host.
     #[error("a placeholder stands in a URL that is not accepted")]
     Url,
-    /// In the path, at a place that no secret is bound to, or not as a whole part of it.
+    /// In the path, at a place without a bound secret, or not as a whole part of it.
     #[error("a placeholder stands in the path, where no such secret is bound for `{host}`")]
     Path {
         /// The request's host, with its port unless that is the scheme's.
@@ -31,7 +31,7 @@ pub enum Misplaced {
     /// In the fragment.
     #[error("a placeholder stands in the fragment")]
     Fragment,
-    /// In a parameter that no secret is bound to, or not as its whole value.
+    /// In a parameter without a bound secret, or not as its whole value.
     #[error(
         "a placeholder stands in the parameter `{name}`, where no such secret is bound for `{host}`"
     )]
@@ -41,7 +41,7 @@ pub enum Misplaced {
         /// The request's host, with its port unless that is the scheme's.
         host: String,
     },
-    /// In a header that no secret is bound to, or not as its whole value.
+    /// In a header without a bound secret, or not as its whole value.
     #[error(
         "a placeholder stands in the header `{name}`, where no such secret is bound for `{host}`"
     )]
@@ -51,7 +51,7 @@ pub enum Misplaced {
         /// The request's host, with its port unless that is the scheme's.
         host: String,
     },
-    /// A slot is filled with something else, or twice.
+    /// A slot has other content, or is filled twice.
     #[error("the slot `{name}` for `{host}` takes its placeholder, once, and nothing else")]
     Filled {
         /// The slot.
@@ -65,7 +65,7 @@ pub enum Misplaced {
         /// Its name.
         secret: String,
     },
-    /// The request would carry the secret in the clear.
+    /// The request would send the secret unencrypted.
     #[error("a secret goes to `{host}` over https alone")]
     InTheClear {
         /// The request's host.
@@ -73,11 +73,11 @@ pub enum Misplaced {
     },
 }
 
-/// Finds the secrets that a request asks for: each bound to its host and to the slot where its
-/// placeholder stands.
+/// Finds the secrets that a request asks for: each bound to its host and to the slot with its
+/// placeholder.
 ///
 /// # Errors
-/// A placeholder stands where none is bound, or a slot has something else in it.
+/// A placeholder is where none is bound, or a slot contains something else.
 pub fn placements<'a>(
     url: &str,
     headers: &[(&str, &[u8])],
@@ -127,7 +127,7 @@ pub fn placements<'a>(
 
 struct Placing<'a, 'b> {
     target: &'b Target,
-    /// The grants of secrets that are bound for the host.
+    /// The grants of secrets for the host.
     here: &'b [&'a SecretGrant],
     placed: Vec<&'a SecretGrant>,
 }
@@ -172,8 +172,8 @@ impl Placing<'_, '_> {
 }
 
 impl<'a> Placing<'a, '_> {
-    /// A placeholder stands in the path right behind the beginning that its secret is bound to. A
-    /// path with such a beginning has its placeholder there, and nothing else.
+    /// A placeholder in the path directly follows the beginning that its secret is bound to. A path
+    /// with such a beginning has its placeholder there, and nothing else.
     fn path(&mut self) -> Result<(), Misplaced> {
         let path = self.target.path();
         let behind = |grant: &&&'a SecretGrant| match &grant.slot {
@@ -231,7 +231,7 @@ impl<'a> Placing<'a, '_> {
     }
 }
 
-/// Returns whether a placeholder stands in it, however often it is percent-encoded.
+/// Returns whether it contains a placeholder, however often percent-encoded.
 fn asks(text: &[u8]) -> bool {
     let mut text = text.to_vec();
     for _ in 0..DECODINGS_MAX {
@@ -249,7 +249,7 @@ fn asks(text: &[u8]) -> bool {
     false
 }
 
-/// The text with its percent escapes undone, once.
+/// The text with its percent escapes decoded once.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The target of a request: a URL that was read once, strictly, into the value that is checked and
+//! The target of a request: a URL that is parsed once, strictly, into the value that is checked and
 //! dialled.
 
 mod location;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use url::Url;
 
-/// A scheme that a request may have. There is no other.
+/// A scheme that a request may have.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -38,8 +38,8 @@ impl Scheme {
     }
 }
 
-/// A method that a request may have. `CONNECT` and `TRACE` and everything that is not listed do not
-/// exist here.
+/// A method that a request may have. `CONNECT` and `TRACE` and all other unlisted methods are
+/// unsupported.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -47,7 +47,7 @@ impl Scheme {
 pub enum Method {
     /// Reads.
     Get,
-    /// Reads what a `GET` would be headed by.
+    /// Reads the headers of a `GET`.
     Head,
     /// Hands something over.
     Post,
@@ -57,11 +57,11 @@ pub enum Method {
     Patch,
     /// Removes.
     Delete,
-    /// Asks what is possible.
+    /// Asks for the supported methods.
     Options,
 }
 
-/// Text that is not a method that exists here.
+/// Text that is not a supported method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it is not one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")]
 pub struct NotAMethod;
@@ -77,10 +77,10 @@ words!(Method {
 });
 
 impl Method {
-    /// Reads a method as it stands in a request: in upper case.
+    /// Reads a method as a request has it: in upper case.
     ///
     /// # Errors
-    /// It is not one of those listed.
+    /// The method is not in the list.
     pub fn parse(text: &str) -> Result<Self, NotAMethod> {
         Self::from_word(text).ok_or(NotAMethod)
     }
@@ -97,15 +97,15 @@ pub struct Target {
     query: Option<String>,
 }
 
-/// A URL that is not accepted. What is odd is refused and not interpreted: every reader interprets
-/// it differently.
+/// A URL that is not accepted. Unusual URLs are refused and not interpreted, because parsers
+/// interpret them differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// More than [`URL_BYTES_MAX`].
     #[error("the URL is longer than {URL_BYTES_MAX} bytes")]
     TooLong,
-    /// A character that is not printable ASCII, or a backslash. Other characters must be written as
-    /// escapes, and names as punycode.
+    /// A character that is not printable ASCII, or a backslash. Other characters must be escaped,
+    /// and names must be in punycode.
     #[error("the URL has a character that is not printable ASCII, or a backslash")]
     Character,
     /// Not `http://` or `https://`.
@@ -114,7 +114,7 @@ pub enum TargetError {
     /// A name or password before the host.
     #[error("the URL has a user or password in it")]
     UserInfo,
-    /// A percent sign before the path, or a fragment right behind the host.
+    /// A percent sign before the path, or a fragment directly after the host.
     #[error("the URL's host is not written plainly")]
     Authority,
     /// The host is not accepted.
@@ -126,22 +126,21 @@ pub enum TargetError {
     /// A percent sign that begins no escape.
     #[error("the URL's path or query has a percent sign that is not part of an escape")]
     Escape,
-    /// A second reader, the `url` crate, does not agree on what this URL means; invalid punycode is
-    /// one cause.
+    /// A second parser, the `url` crate, reads this URL differently; invalid punycode is one cause.
     #[error("the URL means different things to different readers")]
     Ambiguous,
-    /// A reference to a scheme that is not followed.
+    /// A reference to an unsupported scheme.
     #[error("the reference leads to another scheme than http and https")]
     ForeignScheme,
 }
 
 impl Target {
-    /// Reads a URL. Scheme and host become lower case, one trailing dot of a name goes, a default
-    /// port is filled in, dot segments are resolved, escapes are normalised, and a fragment is left
-    /// out.
+    /// Reads a URL. Scheme and host become lower case, one trailing dot of a name is removed, and a
+    /// default port is filled in. Dot segments are resolved, escapes are normalised, and a fragment
+    /// is left out.
     ///
     /// # Errors
-    /// Whatever is odd about it, as one of [`TargetError`].
+    /// The fault of the URL, as one of [`TargetError`].
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         if text.len() > URL_BYTES_MAX {
             return Err(TargetError::TooLong);
@@ -185,7 +184,7 @@ impl Target {
         .agreed()
     }
 
-    /// The same as the `url` crate reads it, with dot segments resolved, if it reads the same.
+    /// The URL with dot segments resolved by the `url` crate, if the crate reads it the same way.
     fn agreed(self) -> Result<Self, TargetError> {
         let url = Url::parse(&self.url()).map_err(|_| TargetError::Ambiguous)?;
         let same_origin = url.scheme() == self.scheme.as_str()
@@ -208,11 +207,11 @@ impl Target {
         }
     }
 
-    /// Resolves a reference in an answer from here, such as that of a redirect (RFC 3986, section
+    /// Resolves a reference in a response from here, such as that of a redirect (RFC 3986, section
     /// 5.2).
     ///
     /// # Errors
-    /// The reference leads to another scheme, or the URL that it stands for is not accepted.
+    /// The reference leads to another scheme, or the resulting URL is not accepted.
     pub fn join(&self, reference: &str) -> Result<Self, TargetError> {
         let head = reference.split(['/', '?', '#']).next().unwrap_or_default();
         if head.contains(':') {
@@ -250,9 +249,9 @@ impl Target {
         })
     }
 
-    /// Resolves the location of a redirect from here, as browsers read it: what is no plain URL
-    /// behind the host is written as escapes, a backslash in a path is `/`, a name is written as
-    /// punycode, and a fragment is left out. The host and its port are as strict as ever.
+    /// Resolves the location of a redirect from here, as browsers do. Invalid URL characters after
+    /// the host are escaped, a backslash in a path is `/`, a name is written as punycode, and a
+    /// fragment is left out. Host and port are checked as strictly as in a request.
     ///
     /// # Errors
     /// As for [`Target::join`].
@@ -266,7 +265,7 @@ impl Target {
         self.scheme
     }
 
-    /// The host, in the one spelling in which it is compared, resolved, dialled and named to the
+    /// The host, in the normal form in which it is compared, resolved, dialled and sent to the
     /// server.
     #[must_use]
     pub fn host(&self) -> &Host {
@@ -291,7 +290,7 @@ impl Target {
         self.query.as_deref()
     }
 
-    /// Returns the path and the query, as they stand in the request line.
+    /// Returns the path and the query, as in the request line.
     #[must_use]
     pub fn path_and_query(&self) -> String {
         match &self.query {
@@ -310,7 +309,7 @@ impl Target {
         }
     }
 
-    /// The whole URL, in the one spelling that reads as this target again.
+    /// The whole URL, in the normal form that reads as this target again.
     #[must_use]
     pub fn url(&self) -> String {
         format!(
@@ -321,8 +320,8 @@ impl Target {
         )
     }
 
-    /// Returns whether scheme, host and port are the same. Content that was meant for the one may
-    /// then be shown to the other.
+    /// Returns whether scheme, host and port are the same. Content for one may then be shown to the
+    /// other.
     #[must_use]
     pub fn is_same_origin(&self, other: &Self) -> bool {
         self.scheme == other.scheme && self.host == other.host && self.port == other.port
@@ -330,7 +329,7 @@ impl Target {
 }
 
 impl fmt::Display for Target {
-    /// Without the query, which may hold what no log should.
+    /// Without the query, which may contain data that must not be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -349,7 +348,7 @@ impl fmt::Debug for Target {
 }
 
 fn host_and_port(authority: &str, scheme: Scheme) -> Result<(Host, u16), TargetError> {
-    // The colons of an IPv6 address stand inside brackets.
+    // The colons of an IPv6 address are inside brackets.
     let behind_host = authority.rfind(']').map_or(0, |at| at + 1);
     let (host, port) = match authority.get(behind_host..).and_then(|rest| rest.find(':')) {
         None => (authority, None),

@@ -3,11 +3,9 @@
 use super::request_target::{Method, Scheme};
 use serde::{Deserialize, Serialize};
 
-/// Hops of one call that are put on record one by one. Later ones are put together with those that
-/// are like them.
+/// Hops of one call that are recorded individually. Later ones are combined with similar ones.
 pub const HOPS_RECORDED_MAX: usize = 32;
-/// Entries of one call's record. Once there are so many, the call sends nothing more: no hop goes
-/// without a record.
+/// Entries of one call's record. At this number the call sends nothing more: no hop is unrecorded.
 pub const HOP_KINDS_MAX: usize = 256;
 
 /// Bytes of the path of an entry for several hops.
@@ -35,13 +33,13 @@ pub const OUTCOMES: [&str; 17] = [
     "broken",
 ];
 
-/// One hop of a request, or several that are alike: what was asked, what became of it, and what
-/// passed. The query is not kept: it may hold what no record should.
+/// One hop of a request, or several similar ones: the request, its outcome, and the traffic. The
+/// query is not stored, because it may contain data that must not be recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// The method.
     pub method: Method,
-    /// The scheme; none if the URL was not accepted, and so with host, port and path.
+    /// The scheme; none if the URL was not accepted. The same applies to host, port and path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Scheme>,
     /// The host.
@@ -50,13 +48,13 @@ pub struct Hop {
     /// The port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The path without the query; none if several had different ones.
+    /// The path without the query; none if several hops had different ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The status of the answer; none if several had different ones.
+    /// The status of the response; none if several hops had different ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// One of [`OUTCOMES`].
+    /// The outcome, from [`OUTCOMES`].
     pub verdict: String,
     /// Bytes received, head included.
     pub bytes_in: u64,
@@ -64,7 +62,7 @@ pub struct Hop {
     pub bytes_out: u64,
     /// Milliseconds from its begin to its end.
     pub ms: u64,
-    /// Number of hops in this entry. The bytes and the time are those of all of them.
+    /// Number of hops in this entry. Bytes and time are their sums.
     #[serde(default = "once", skip_serializing_if = "is_once")]
     pub times: u64,
 }
@@ -78,7 +76,7 @@ fn is_once(times: &u64) -> bool {
 }
 
 impl Hop {
-    /// Returns whether both went to the same place by the same method and had the same outcome.
+    /// Returns whether both had the same destination, method and outcome.
     fn is_like(&self, other: &Self) -> bool {
         (
             self.method,
@@ -95,7 +93,7 @@ impl Hop {
         )
     }
 
-    /// Takes another that is like it.
+    /// Adds another similar hop.
     fn join(&mut self, other: &Self) {
         self.path = self
             .path
@@ -112,12 +110,12 @@ impl Hop {
 /// The hops of one call, in the order of their ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Traffic {
-    /// The first [`HOPS_RECORDED_MAX`] one by one, then one entry for all that are alike.
+    /// The first [`HOPS_RECORDED_MAX`] individually, then one entry for each group of similar ones.
     pub hops: Vec<Hop>,
 }
 
 impl Traffic {
-    /// Puts a hop on record. None is left out.
+    /// Records a hop. None is left out.
     pub fn add(&mut self, hop: Hop) {
         if self.hops.len() < HOPS_RECORDED_MAX {
             return self.hops.push(hop);
@@ -136,14 +134,14 @@ impl Traffic {
         }
     }
 
-    /// Returns whether there is no room for more entries. A sender asks first; a hop that is under
-    /// way by then is put on record all the same.
+    /// Returns whether there is no room for more entries. A sender checks first; a hop that has
+    /// begun by then is recorded all the same.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.hops.len() >= HOP_KINDS_MAX
     }
 
-    /// Returns whether nothing was sent or tried.
+    /// Returns whether no request was sent or tried.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hops.is_empty()

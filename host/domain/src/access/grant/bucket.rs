@@ -1,4 +1,4 @@
-//! Buckets: the keys and values that a component may keep with the host.
+//! Buckets: the keys and values that a component may store on the host.
 
 pub use shapes::limits::tool::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
@@ -19,7 +19,7 @@ const BUCKET_BYTES: u64 = 4 << 20;
 /// Default for the keys that it may hold in one scope.
 const BUCKET_KEYS: u32 = 10_000;
 
-/// Names that no bucket may have: their capabilities mean something else already.
+/// Names that no bucket may have, because their capabilities have another meaning.
 const TAKEN: [&str; 7] = [
     "files", "net", "env", "secrets", "tools", "models", "agents",
 ];
@@ -70,8 +70,8 @@ pub struct Behalf<'a> {
     pub session: SessionId,
 }
 
-/// One bucket in one scope: what shares keys, and nothing else does. The component goes by the
-/// operator's name, so that another version of its code finds what the one before kept.
+/// One bucket in one scope: calls share keys only within it. The component is identified by the
+/// operator's name, so that a new version of its code finds the keys of the old one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BucketPlace {
     /// The component.
@@ -80,8 +80,8 @@ pub struct BucketPlace {
     pub bucket: String,
     /// The calls that share it.
     pub scope: BucketScope,
-    /// Owner of the bucket: the id of the user, the agent or the session. Empty when all calls of
-    /// the component share it.
+    /// Owner of the bucket: the id of the user, the agent or the session. Empty if all calls of the
+    /// component share it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub of: String,
 }
@@ -92,7 +92,7 @@ pub enum BadBucket {
     /// It is no name.
     #[error("a bucket's name is 1 to {NAME_BYTES_MAX} of a-z, 0-9, - and _")]
     Name,
-    /// Its capabilities would be those of something else.
+    /// Its capabilities would have another meaning.
     #[error(
         "a bucket cannot be called `files`, `net`, `env`, `secrets`, `tools`, `models` or \
              `agents`: its capabilities would be those of something else"
@@ -100,23 +100,23 @@ pub enum BadBucket {
     Taken,
 }
 
-/// A bucket that a component may use. Its tools read it for an agent that may have the capability
+/// A bucket that a component may use. Its tools read it for an agent with the capability
 /// `<bucket>.read`, and write it with `<bucket>.write`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BucketGrant {
-    /// The name by which the component opens it: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
+    /// The component's name for it: 1 to 64 of `a-z`, `0-9`, `-` and `_`.
     pub bucket: String,
-    /// The calls that share its content. Missing is `agent`.
+    /// The calls that share its content. The default is `agent`.
     #[serde(default)]
     pub scope: BucketScope,
     /// Access to the bucket.
     pub access: Access,
-    /// Bytes of keys and values that it may hold in one scope.
+    /// The most bytes of keys and values in one scope.
     #[serde(default = "bucket_bytes")]
     #[schemars(range(min = 1, max = 67_108_864))]
     pub bytes_max: u64,
-    /// Keys that it may hold in one scope.
+    /// The most keys in one scope.
     #[serde(default = "bucket_keys")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub keys_max: u32,
@@ -131,7 +131,7 @@ fn bucket_keys() -> u32 {
 }
 
 impl BucketGrant {
-    /// A bucket with everything else as when it is not written.
+    /// A bucket with defaults for everything else.
     #[must_use]
     pub fn new(bucket: impl Into<String>, access: Access) -> Self {
         Self {
@@ -146,7 +146,7 @@ impl BucketGrant {
     /// Checks whether a bucket can have this name.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the name.
     pub fn check_name(name: &str) -> Result<(), BadBucket> {
         if !shapes::is_name(name, b"-_") {
             return Err(BadBucket::Name);
@@ -158,7 +158,7 @@ impl BucketGrant {
         }
     }
 
-    /// The bucket that a call of a component reaches under this grant.
+    /// The bucket of a component's call under this grant.
     #[must_use]
     pub fn place(&self, component: &str, behalf: Behalf<'_>) -> BucketPlace {
         let of = match self.scope {
@@ -175,13 +175,13 @@ impl BucketGrant {
         }
     }
 
-    /// The capability that reading it takes.
+    /// The capability for reading it.
     #[must_use]
     pub fn reading(&self) -> String {
         format!("{}.read", self.bucket)
     }
 
-    /// The capability that writing it takes.
+    /// The capability for writing it.
     #[must_use]
     pub fn writing(&self) -> String {
         format!("{}.write", self.bucket)

@@ -1,14 +1,14 @@
-//! Capabilities that bind what a tool may use of its component's grant. A tool names what it needs;
-//! an agent's lists decide what it may have.
+//! Capabilities that limit which part of its component's grant a tool may use. A tool names the
+//! capabilities that it needs; an agent's lists decide which of them it gets.
 //!
 //! A bucket adds two of its own: `<bucket>.read` and `<bucket>.write`. Writing without reading is
-//! not offered: a tool that asks for `X.write` asks for `X.read` too.
+//! impossible: a tool that asks for `X.write` also asks for `X.read`.
 
 use super::{Access, BucketGrant};
 
 /// Reading in the granted folders.
 pub const FILES_READ: &str = "files.read";
-/// Writing in the granted folders, where the grant allows it.
+/// Writing in the granted folders, if the grant allows it.
 pub const FILES_WRITE: &str = "files.write";
 /// Sending the granted HTTP requests.
 pub const NET_HTTP: &str = "net.http";
@@ -17,20 +17,20 @@ pub const ENV_READ: &str = "env.read";
 /// Having the host put granted secrets into requests.
 pub const SECRETS_USE: &str = "secrets.use";
 
-/// The capabilities that have a name of their own. All others are about a bucket.
+/// The capabilities with fixed names. All others are about a bucket.
 pub const NAMED: [&str; 5] = [FILES_READ, FILES_WRITE, NET_HTTP, ENV_READ, SECRETS_USE];
 
-/// Edits between a capability of a bucket and a named one at which the named one was meant, if the
-/// component uses no buckets.
+/// Edits within which a bucket capability counts as a misspelling of a named one, if the component
+/// uses no buckets.
 const SLIP_EDITS_MAX: usize = 2;
 
-/// The capability that another brings with it: `X.read` with `X.write`.
+/// The capability that another implies: `X.write` implies `X.read`.
 #[must_use]
 pub fn implied(name: &str) -> Option<String> {
     name.strip_suffix(".write").map(|of| format!("{of}.read"))
 }
 
-/// Returns the bucket that a capability is about, and what it allows; none for any other name.
+/// Returns the bucket of a capability, and the access that it allows; none for any other name.
 #[must_use]
 pub fn bucket(name: &str) -> Option<(&str, Access)> {
     let (bucket, verb) = name.rsplit_once('.')?;
@@ -44,18 +44,18 @@ pub fn bucket(name: &str) -> Option<(&str, Access)> {
         .then_some((bucket, access))
 }
 
-/// Returns whether a name is a capability: one of [`NAMED`], or one about a bucket.
+/// Returns whether a name is a capability: one of [`NAMED`], or one for a bucket.
 #[must_use]
 pub fn is_capability(name: &str) -> bool {
     NAMED.contains(&name) || bucket(name).is_some()
 }
 
-/// The use that a component can make of buckets, by what it imports.
+/// A component's possible use of buckets, by its imports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buckets {
     /// It imports them.
     Imported,
-    /// It has no import by which it could open one.
+    /// It has no import for opening one.
     Absent,
 }
 
@@ -76,8 +76,8 @@ pub struct UnknownCapability {
 /// Checks that a name is a capability of this host.
 ///
 /// # Errors
-/// It is none. A capability of a bucket is none either when the component cannot open buckets and
-/// the name is a slip of a named one, such as `file.read`.
+/// It is no capability. A bucket capability is invalid too if the component cannot open buckets and
+/// the name is a misspelling of a named one, such as `file.read`.
 pub fn check(name: &str, buckets: Buckets) -> Result<(), UnknownCapability> {
     if NAMED.contains(&name) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Folders that a component may use: how, which files of them, and how much.
+//! Folders that a component may use: the access, the permitted files, and the quotas.
 
 use super::Access;
 use crate::access::glob::{Glob, Inside};
@@ -10,40 +10,39 @@ use std::path::PathBuf;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DirectoryGrant {
     /// The folder on this machine. A relative path starts from the config file's folder. A name in
-    /// it may be `{user}`, `{agent}` or `{session}`: each user, agent or session then has a folder
-    /// of its own, which is made when a call first has it. The quotas are those of each.
+    /// it may be `{user}`, `{agent}` or `{session}`. Each user, agent or session then has a
+    /// separate folder, made at the first call that uses it. The quotas apply to each separate
+    /// folder.
     pub path: PathBuf,
     /// Path at which the component sees it, such as `/workspace`.
     pub at: String,
     /// Access to the folder.
     pub access: Access,
-    /// Patterns of the files in it that may be used, from the folder on, such as `src/**/*.rs`.
-    /// Missing is all of them. Folders may be walked whatever it says.
+    /// Patterns of the files in it that may be used, relative to the folder, such as `src/**/*.rs`.
+    /// Without it, all files. Folders may be walked in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<Glob>>,
-    /// Patterns of what in it is neither seen nor used, files and folders, each with all that is in
-    /// it. Wins over `allow`. Letters count as they are: on a disk that takes `A` for `a`, deny
-    /// both.
+    /// Patterns of files and folders in it that are hidden and unusable, with all their content.
+    /// Wins over `allow`. Letter case counts: on a disk that ignores case, deny both `A` and `a`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<Glob>,
-    /// Bytes that all files in it may have together, by their lengths. What is there already
-    /// counts; what others than the components with this folder write meanwhile is seen the next
-    /// time that it is counted.
+    /// The most bytes of all files in it together, by their lengths. Existing files count. Files
+    /// written by other programs meanwhile are included at the next count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
     pub bytes_max: Option<u64>,
-    /// Files and folders that there may be in it. What is there already counts.
+    /// The most files and folders in it. Existing ones count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub files_max: Option<u32>,
 }
 
-/// Reason why a path is barred. A guest does not learn which.
+/// Reason why a path is barred. The guest does not learn the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Barred {
     /// It leads out of the folder.
     Outside,
-    /// It is denied, or goes through what is denied.
+    /// It is denied, or leads through a denied folder.
     Denied,
 }
 
@@ -61,7 +60,7 @@ impl DirectoryGrant {
         }
     }
 
-    /// Returns whether some of it is allowed and some is not.
+    /// Returns whether its patterns allow some of it and not all.
     #[must_use]
     pub fn has_patterns(&self) -> bool {
         self.allow.is_some() || !self.deny.is_empty()
@@ -73,11 +72,11 @@ impl DirectoryGrant {
         self.bytes_max.is_some() || self.files_max.is_some()
     }
 
-    /// Resolves a path from a place in the folder, by its names alone. Links are for the caller to
-    /// check. Every folder on the way is checked, also one that a `..` leaves again.
+    /// Resolves a path from a place in the folder, by its names alone. The caller checks links.
+    /// Every folder on the path is checked, also one that a `..` leaves again.
     ///
     /// # Errors
-    /// It is absolute, leads out of the folder, or passes what is denied.
+    /// It is absolute, leads out of the folder, or passes a denied one.
     pub fn reach(&self, from: &Inside, path: &str) -> Result<Inside, Barred> {
         if path.starts_with('/') {
             return Err(Barred::Outside);
@@ -102,13 +101,14 @@ impl DirectoryGrant {
         Ok(reached)
     }
 
-    /// Returns whether a path is hidden and refused. A deny matches it or a folder that it is in.
+    /// Returns whether a path is hidden and refused, because a deny matches it or one of its
+    /// folders.
     #[must_use]
     pub fn denies(&self, path: &Inside) -> bool {
         path.is_within_any(&self.deny)
     }
 
-    /// Returns whether there may be a file for the guest at this path: anything but a folder.
+    /// Returns whether the guest may have a file at this path: anything but a folder.
     #[must_use]
     pub fn allows_file(&self, path: &Inside) -> bool {
         !self.denies(path)

@@ -1,8 +1,8 @@
-//! Granted folders of which each user, agent or session has one of its own.
+//! Granted folders with a separate folder for each user, agent or session.
 //!
 //! A placeholder in the path of a granted folder stands for the id of its owner. The path before
-//! the first placeholder, the *base*, is one folder, which the operator makes. Everything after it
-//! is made for each owner when a call first has it.
+//! the first placeholder, the *base*, is one folder, which the operator makes. The rest is made for
+//! each owner at the first call that uses it.
 
 use crate::values::digest::Digest;
 use crate::values::id::{AgentId, SessionId};
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes of a folder's name that is made of an id. The names of longer ids are digests.
+/// Bytes of a folder's name that is derived from an id. The names of longer ids are digests.
 pub const OWNER_NAME_BYTES_MAX: usize = 200;
 
-/// The kind of owner that a placeholder stands for.
+/// The kind of owner that a placeholder denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The user for whom the turn acts.
@@ -34,7 +34,7 @@ words!(Owner {
 /// The user, the agent and the session of one call, by their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owners<'a> {
-    /// The user; empty when the call is for none.
+    /// The user; empty for a call without a user.
     pub user: &'a str,
     /// The agent.
     pub agent: &'a str,
@@ -51,23 +51,23 @@ pub enum Segment {
     Of(Owner),
 }
 
-/// The path of a granted folder: the folder that is there when the host starts, and the names below
+/// The path of a granted folder: the folder that exists when the host starts, and the names below
 /// it that are made for each owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderPattern {
     /// The path before the first placeholder.
     pub base: PathBuf,
-    /// The first placeholder and all names behind it; empty in a path without placeholders.
+    /// The first placeholder and all names after it; empty in a path without placeholders.
     pub below: Vec<Segment>,
 }
 
 /// Reason why a path with placeholders is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
-    /// A word in braces that stands for nothing.
+    /// A word in braces that is no placeholder.
     #[error("`{{{0}}}` stands for nothing; known are {known}", known = known())]
     Unknown(String),
-    /// A placeholder that is a part of a name.
+    /// A placeholder that is part of a name.
     #[error(
         "`{0}` is a placeholder within a name; a placeholder is a whole name in the path, such as \
          `work/{{user}}/notes`"
@@ -76,7 +76,7 @@ pub enum BadPattern {
     /// A placeholder that is there twice.
     #[error("`{{{0}}}` is there twice; name it once")]
     Twice(Owner),
-    /// A placeholder that lacks one of its braces.
+    /// A placeholder without one of its braces.
     #[error("`{0}` lacks a brace; write `{{{1}}}`")]
     Unclosed(String, Owner),
     /// A step up behind a placeholder.
@@ -84,15 +84,15 @@ pub enum BadPattern {
     Up,
 }
 
-/// A call that has no owner of a kind that a path names.
+/// A call without an owner of a kind that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the call has no {0}, and so no folder of one")]
 pub struct Ownerless(pub Owner);
 
-/// The places of two folders below the same base.
+/// The relation of two folders below the same base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meeting {
-    /// They are different folders, whoever the owners are.
+    /// They are different folders for all owners.
     Apart,
     /// They are the same folder of the same owner.
     Same,
@@ -100,11 +100,11 @@ pub enum Meeting {
     Inside,
     /// The second is below the first.
     Around,
-    /// They can be the same folder, or one in the other, of different owners.
+    /// For different owners, they may be the same folder, or one may be inside the other.
     Unclear,
 }
 
-/// A folder of its own that a call had: the granted path, and the folder that it led to.
+/// An owner's folder that a call used: the granted path, and the actual folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnedFolder {
     /// The path at which the component sees it.
@@ -120,8 +120,8 @@ fn known() -> String {
 }
 
 impl Owner {
-    /// Returns whether a folder of this name can be that of an owner: whether [`owner_name`] makes
-    /// it of an id.
+    /// Returns whether a folder of this name can be that of an owner: whether it is a result of
+    /// [`owner_name`].
     #[must_use]
     pub fn can_own(self, name: &str) -> bool {
         if let Some(digest) = name.strip_prefix("%sha256-") {
@@ -153,8 +153,8 @@ impl FolderPattern {
     /// Reads the path of a granted folder.
     ///
     /// # Errors
-    /// A word in braces is no placeholder, a part of a name, there twice or without one of them, or
-    /// a step up stands behind one.
+    /// A word in braces is unknown, part of a name, repeated or incomplete, or is followed by a
+    /// step up.
     pub fn parse(path: &Path) -> Result<Self, BadPattern> {
         let mut pattern = Self {
             base: PathBuf::new(),
@@ -184,16 +184,16 @@ impl FolderPattern {
         Ok(pattern)
     }
 
-    /// Returns whether owners have folders of their own.
+    /// Returns whether it has a separate folder for each owner.
     #[must_use]
     pub fn is_owned(&self) -> bool {
         !self.below.is_empty()
     }
 
-    /// The names of the folders below the base that these owners have, from the outermost on.
+    /// The names of these owners' folders below the base, from the outermost on.
     ///
     /// # Errors
-    /// There is no owner of a kind that the path names.
+    /// An owner of a kind that the path names is missing.
     pub fn names(&self, owners: Owners<'_>) -> Result<Vec<String>, Ownerless> {
         let name = |segment: &Segment| match segment {
             Segment::Name(name) => Ok(name.clone()),
@@ -218,7 +218,7 @@ impl FolderPattern {
     }
 }
 
-/// Reads one name of a path. None for a name that has no word in braces.
+/// Reads one name of a path. None for a name without a word in braces.
 fn placeholder(name: &str) -> Result<Option<Owner>, BadPattern> {
     let halves = [name.strip_prefix('{'), name.strip_suffix('}')];
     if let Some(owner) = halves.into_iter().flatten().find_map(Owner::from_word) {
@@ -239,13 +239,12 @@ fn placeholder(name: &str) -> Result<Option<Owner>, BadPattern> {
     }
 }
 
-/// The name of an owner's folder. Different ids have different names, also where letters count
-/// alike in both cases, and none is `.`, `..`, hidden or a path. None for an empty id.
+/// The name of an owner's folder. Different ids have different names, even on disks that ignore
+/// case. No name is `.`, `..`, hidden or a path. None for an empty id.
 ///
 /// The letters `a` to `z`, digits, `-`, `_`, `@`, and `.` between others stand for themselves. Each
-/// other byte is a `%` and two hexadecimal digits. Where that gets longer than
-/// [`OWNER_NAME_BYTES_MAX`], the name is `%sha256-` and the digest of the id, which no other id is
-/// written as.
+/// other byte is a `%` and two hexadecimal digits. If that is longer than [`OWNER_NAME_BYTES_MAX`],
+/// the name is `%sha256-` and the digest of the id, which is never the name of another id.
 #[must_use]
 pub fn owner_name(id: &str) -> Option<String> {
     let last = id.len().checked_sub(1)?;
@@ -268,7 +267,7 @@ pub fn owner_name(id: &str) -> Option<String> {
     Some(name)
 }
 
-/// Reads an id from the name that [`owner_name`] made of it. None for a name that is none.
+/// Reads an id from the name that [`owner_name`] made of it. None for any other name.
 fn id_of(name: &str) -> Option<String> {
     let mut parts = name.split('%');
     let mut id = parts.next()?.as_bytes().to_vec();
@@ -280,8 +279,8 @@ fn id_of(name: &str) -> Option<String> {
     String::from_utf8(id).ok()
 }
 
-/// Returns how two folders below the same base lie to each other. Names that differ only in the
-/// case of their letters can be one folder.
+/// Returns the relation of two folders below the same base. Names that differ only in letter case
+/// may be one folder.
 #[must_use]
 pub fn meeting(one: &[Segment], other: &[Segment]) -> Meeting {
     for pair in one.iter().zip(other) {

@@ -1,16 +1,15 @@
-//! Places of granted folders, and what may not be within the part that a guest can write.
+//! Places of granted folders, and the rule against folders inside the part that a guest can write.
 //!
-//! A path is a chain of names. A program that may write in one of the folders in which a name is
-//! looked up decides where the path leads the next time. So a granted folder, or anything of the
-//! host's, is never reached through a folder that a component may write. Folders are told apart by
-//! what they are and not by their names: another mount of a folder, and a link to it, are the same
-//! folder.
+//! A path is a chain of names. A program with write access to one of the folders on it decides
+//! where the path leads the next time. So a granted folder, or a file of the host's, is never
+//! reached through a folder that a component may write. Folders are compared by identity and not by
+//! name: another mount of a folder, and a link to it, are the same folder.
 
 use super::Access;
 use super::owned::{Meeting, Segment, meeting};
 use std::collections::BTreeSet;
 
-/// A folder or file of this machine, whatever it is called.
+/// A folder or file of this machine, by identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
     /// The device that it is on.
@@ -19,44 +18,44 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// The way by which a path leads to its end.
+/// The folders through which a path leads to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FolderChain {
     /// Every folder in which a name of the path, or of a link on it, is looked up. All folders that
-    /// hold the end are among them.
+    /// contain the end are among them.
     pub through: BTreeSet<FileId>,
-    /// The end; none while nothing is there.
+    /// The end; none while it does not exist.
     pub end: Option<FileId>,
 }
 
-/// A granted folder and the way to it.
+/// A granted folder and the path to it.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed<'a> {
     /// Access to the folder.
     pub access: Access,
-    /// The way to it, or to the base of what each owner has of its own.
+    /// The path to it, or to the base of the owners' folders.
     pub chain: &'a FolderChain,
-    /// The names that each owner has below the base; empty without placeholders.
+    /// The names of each owner below the base; empty without placeholders.
     pub below: &'a [Segment],
 }
 
-/// Two of a list of granted folders, by their places in the list, that may not both be granted.
+/// Two granted folders, by their places in a list, that may not both be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nested {
-    /// The folder whose path others can turn elsewhere, or that can be a folder of the other.
+    /// The folder whose path others can redirect, or that can be an owner's folder of the other.
     pub inner: usize,
-    /// The folder in which they can.
+    /// The folder in which they are nested.
     pub outer: usize,
-    /// The way in which the two lie to each other.
+    /// The kind of nesting of the two.
     pub how: Nesting,
 }
 
-/// The way in which two granted folders lie to each other.
+/// The kind of nesting of two granted folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nesting {
     /// The inner one is reached through the outer one, which may be written.
     Through,
-    /// The inner one lies where owners have folders of their own, and can be the folder of one.
+    /// The inner one is at a place of owners' folders, and can be one of them.
     Owned,
 }
 
@@ -80,9 +79,9 @@ impl FolderChain {
     }
 }
 
-/// The folders that are reached through one that may be written, and those that can be a folder of
-/// an owner in another, whichever components they are granted to. Equal folders are not nested: no
-/// name that a guest can change leads to them.
+/// The folders that are reached through a writable one, and those that can be an owner's folder of
+/// another grant, across all components. Equal folders are not nested: no name that a guest can
+/// change leads to them.
 #[must_use]
 pub fn nested(granted: &[Placed<'_>]) -> Vec<Nested> {
     let mut found = Vec::new();
@@ -90,7 +89,7 @@ pub fn nested(granted: &[Placed<'_>]) -> Vec<Nested> {
         let mut others = granted.iter().enumerate();
         found.extend(others.find_map(|(outer, other)| {
             let how = (inner != outer).then(|| placed.nesting(other))??;
-            // Two that can each be the other's are told of once.
+            // Two that can each be the other's are reported once.
             let is_reported = inner < outer && other.nesting(placed) == Some(how);
             (!is_reported).then_some(Nested { inner, outer, how })
         }));
@@ -99,7 +98,7 @@ pub fn nested(granted: &[Placed<'_>]) -> Vec<Nested> {
 }
 
 impl Placed<'_> {
-    /// Returns the way in which it lies within another folder; none where it does not.
+    /// Returns how it is nested within another folder; none if it is not.
     fn nesting(&self, outer: &Self) -> Option<Nesting> {
         let end = outer.chain.end?;
         let is_written = outer.access == Access::ReadWrite;
@@ -108,7 +107,7 @@ impl Placed<'_> {
             let is_within = self.chain.passes(end) || (is_there && !self.below.is_empty());
             return (is_written && is_within).then_some(Nesting::Through);
         }
-        // Any name below the base can be that of an owner.
+        // Any name below the base can be an owner's.
         if self.chain.passes(end) {
             return Some(Nesting::Owned);
         }

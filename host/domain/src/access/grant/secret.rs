@@ -1,5 +1,5 @@
-//! Secrets: which of the operator's secrets the host puts where in a component's requests. Values
-//! are never here.
+//! Secrets: which of the operator's secrets the host puts into which place of a component's
+//! requests. This module has no values.
 
 use crate::access::egress::{
     EgressGrant, Host, HostError, RequestHeader, Scheme, Target, request_header,
@@ -11,7 +11,7 @@ const SLOT_CHARS_MAX: usize = 128;
 /// Characters of a prefix.
 const PREFIX_CHARS_MAX: usize = 128;
 
-/// The one place in a request that a secret goes to.
+/// The only place in a request where a secret is inserted.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -21,13 +21,13 @@ pub enum SecretSlot {
     Header(String),
     /// The value of this parameter of the query.
     Query(String),
-    /// The part of the path right behind this beginning of it, such as `/bot`, up to its end or the
+    /// The part of the path directly after this beginning, such as `/bot`, up to its end or the
     /// next `/`.
     Path(String),
 }
 
 /// A secret that is bound to a component, one port of one host and one slot. The component names it
-/// as `{{secret.<name>}}`, and never has it.
+/// as `{{secret.<name>}}`, and never sees its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecretGrant {
@@ -35,7 +35,7 @@ pub struct SecretGrant {
     pub secret: String,
     /// The host, exactly, such as `api.example.com`.
     pub host: String,
-    /// The port of the host. Missing is the one that needs no writing: 443 for `https`.
+    /// The port of the host. Defaults to 443, that of `https`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,
@@ -46,7 +46,7 @@ pub struct SecretGrant {
     pub prefix: String,
 }
 
-/// A secret's grant that cannot be meant as it is written.
+/// A secret's grant with an obvious mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretGrantError {
     /// The host is a pattern, or no host at all.
@@ -60,7 +60,7 @@ pub enum SecretGrantError {
         #[source]
         source: HostError,
     },
-    /// The component may send nothing there.
+    /// The component may send no request there.
     #[error(
         "the component is granted no request to `{host}` at this port, the secret's `port` or that \
          of the scheme; add it to `network`, name \
@@ -70,7 +70,7 @@ pub enum SecretGrantError {
         /// The host.
         host: String,
     },
-    /// The component may send requests there in the clear.
+    /// The component may send unencrypted requests there.
     #[error(
         "the component may send plain `http` to `{host}`, and a secret goes over `https` \
              alone; take `http` out of the grant's `schemes`"
@@ -79,7 +79,7 @@ pub enum SecretGrantError {
         /// The host.
         host: String,
     },
-    /// A header that is none, or the host's own.
+    /// A header that is invalid, or the host's own.
     #[error(
         "`{name}` is not a header that a secret can go to: it is no name of a header, or one \
              that the host sets itself"
@@ -88,7 +88,7 @@ pub enum SecretGrantError {
         /// The header's name as it was written.
         name: String,
     },
-    /// A parameter that would have to be escaped.
+    /// A parameter whose name needs escaping.
     #[error(
         "`{name}` is not a parameter that a secret can go to: take 1 to {SLOT_CHARS_MAX} of \
              letters, digits, `-`, `.`, `_` and `~`"
@@ -97,7 +97,7 @@ pub enum SecretGrantError {
         /// The parameter's name as it was written.
         name: String,
     },
-    /// A beginning of a path that would have to be escaped.
+    /// The beginning of a path that needs escaping.
     #[error(
         "`{beginning}` is no beginning of a path that a secret can stand behind: take `/` and up \
              to {SLOT_CHARS_MAX} of letters, digits, `-`, `.`, `_`, `~` and `/`"
@@ -106,7 +106,7 @@ pub enum SecretGrantError {
         /// The beginning as it was written.
         beginning: String,
     },
-    /// A prefix that a header cannot hold.
+    /// A prefix that is invalid in a header.
     #[error(
         "`prefix` must be at most {PREFIX_CHARS_MAX} visible ASCII characters and spaces, and \
              hold no placeholder; a slot in a path has its beginning and no prefix"
@@ -121,7 +121,7 @@ impl SecretGrant {
         format!("{{{{secret.{}}}}}", self.secret)
     }
 
-    /// Returns the placeholder as it stands in a path that was read: with its braces escaped.
+    /// Returns the placeholder as it is in a parsed path: with its braces escaped.
     #[must_use]
     pub fn placeholder_in_path(&self) -> String {
         format!("%7B%7Bsecret.{}%7D%7D", self.secret)
@@ -134,7 +134,7 @@ impl SecretGrant {
         port == target.port() && Host::parse(&self.host).is_ok_and(|bound| bound == *target.host())
     }
 
-    /// Returns whether it goes to the same place as another.
+    /// Returns whether it has the same place as another.
     #[must_use]
     pub fn is_beside(&self, other: &Self) -> bool {
         let slots = match (&self.slot, &other.slot) {
@@ -158,7 +158,7 @@ impl SecretGrant {
             && matches!((Host::parse(&self.host), Host::parse(&other.host)), (Ok(one), Ok(other)) if one == other)
     }
 
-    /// Looks for what cannot be meant, beside the requests that the same component is granted.
+    /// Checks for obvious mistakes, given the requests that the same component is granted.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -218,7 +218,7 @@ impl SecretGrant {
     }
 }
 
-/// Returns whether it is a header's name (RFC 9110, section 5.6.2) that the host does not set
+/// Returns whether it is a valid header name (RFC 9110, section 5.6.2) that the host does not set
 /// itself.
 fn is_free_header(name: &str) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -235,7 +235,7 @@ fn is_plain_parameter(name: &str) -> bool {
     (1..=SLOT_CHARS_MAX).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Returns whether a secret can stand right behind it in a path.
+/// Returns whether a secret can directly follow it in a path.
 fn is_plain_beginning(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let dots = |part: &str| part == "." || part == "..";

@@ -1,15 +1,15 @@
-//! Escapes: the ways in which a character of a URL, of JSON and of HTML is written with several.
+//! Escapes: spellings of one character by several, in URLs, JSON and HTML.
 
-/// Bytes of the longest escape, `&#x0000041;`: more leading zeros than that make it none.
+/// Bytes of the longest escape, `&#x0000041;`: with more leading zeros it is not recognised.
 pub(super) const ESCAPE_BYTES_MAX: usize = 11;
-/// Stands for a character that no secret has.
+/// Stands for a character that no secret contains.
 const OTHER: u8 = 0xff;
 
-/// The reading of the first bytes of a text.
+/// The result of reading the first bytes of a text.
 pub(super) enum Escape {
-    /// Nothing, or something that may become an escape.
+    /// No character yet: empty, or the possible beginning of an escape.
     Unfinished,
-    /// A character, and how many bytes it is written with.
+    /// A character, and the number of bytes of its spelling.
     Character(u8, usize),
 }
 
@@ -79,12 +79,12 @@ pub(super) fn escape(bytes: &[u8]) -> Escape {
     }
 }
 
-/// Only looked like one.
+/// A byte that begins no escape.
 fn itself(bytes: &[u8]) -> Escape {
     Escape::Character(bytes.first().copied().unwrap_or(OTHER), 1)
 }
 
-/// An escape by so many hexadecimal digits, which are the last of its bytes.
+/// An escape of a number of hexadecimal digits, which are the last of its bytes.
 fn fixed(bytes: &[u8], digits: &[u8], count: usize) -> Escape {
     let before = bytes.len() - digits.len();
     let digits = digits.get(..count).unwrap_or(digits);
@@ -132,8 +132,8 @@ fn named(name: &[u8]) -> Escape {
     }
 }
 
-/// The character with a number; another that no secret has if it is not of ASCII. None if these are
-/// not all digits.
+/// The character with a number. For a character outside ASCII, a byte that no secret contains. None
+/// if these are not all digits.
 fn number(digits: &[u8], radix: u32) -> Option<u8> {
     let number = digits.iter().try_fold(0_u64, |number, &digit| {
         Some(number * u64::from(radix) + u64::from(char::from(digit).to_digit(radix)?))

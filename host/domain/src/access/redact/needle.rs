@@ -6,11 +6,11 @@ const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 const BASE64_DIGITS: &[u8; 64] =
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes that are looked for, with the table of Knuth, Morris and Pratt. It says where to go on
-/// when a byte does not fit, so that each byte is looked at once.
+/// A byte pattern, with the table of Knuth, Morris and Pratt. The table says where to continue
+/// after a mismatch, so that each byte is read once.
 pub(super) struct Pattern {
     bytes: Vec<u8>,
-    /// The fall for each number of bytes that fit: how many of the last of them fit at the
+    /// The fallback for each number of matched bytes: how many of the last of them match the
     /// beginning.
     falls: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl Pattern {
         self.bytes.len()
     }
 
-    /// Returns how many bytes fit after one more.
+    /// Returns the number of matched bytes after one more.
     pub(super) fn step(&self, mut fits: usize, byte: u8) -> usize {
         loop {
             if self.bytes.get(fits) == Some(&byte) {
@@ -49,7 +49,7 @@ impl Pattern {
         }
     }
 
-    /// Returns how many of the last bytes fit at the beginning too.
+    /// Returns how many of the last bytes match the beginning too.
     pub(super) fn fall(&self, fits: usize) -> usize {
         fits.checked_sub(1)
             .and_then(|last| self.falls.get(last))
@@ -58,11 +58,11 @@ impl Pattern {
     }
 }
 
-/// The normalisation of a byte before it is compared.
+/// The normalisation of a byte before its comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fold {
     None,
-    /// Digits of hexadecimal numbers have two cases.
+    /// Hexadecimal digits have two cases.
     Hex,
     /// base64 has two alphabets.
     Base64,
@@ -79,15 +79,15 @@ impl Fold {
     }
 }
 
-/// Number of forms in which a secret is looked for. Each is looked for as it is, and once escapes
-/// are undone, up to three times.
+/// Number of encoded forms of a secret that are searched. Each is searched in plain, and after
+/// decoding escapes up to three times.
 pub(super) const FORMS: usize = 5;
 
 /// One secret in each of its forms.
 pub(super) struct Needle {
     /// The forms.
     pub(super) forms: [(Fold, Pattern); FORMS],
-    /// Bytes with which some form can begin.
+    /// First bytes of all forms.
     begins: [bool; 256],
 }
 
@@ -125,7 +125,7 @@ impl Needle {
     }
 }
 
-/// The digits of base64 that a secret alone decides when so many other bytes stand before it.
+/// The base64 digits that depend on the secret alone when so many other bytes precede it.
 fn base64(secret: &[u8], before: usize) -> Vec<u8> {
     let bit = |at: usize| {
         secret

@@ -1,4 +1,4 @@
-//! The search for one secret in bytes that come in chunks.
+//! The search for one secret in a stream of chunks.
 
 use super::escape::{Escape, escape};
 use super::needle::{FORMS, Needle};
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The bytes as they are, and as they are once escapes are undone so many times.
+/// The plain bytes, and the bytes after each number of decodings.
 const LEVELS: usize = DECODINGS_MAX + 1;
 
 /// The search for one secret.
@@ -18,14 +18,14 @@ pub(super) struct Scan {
     end: u64,
 }
 
-/// The search in what comes of undoing escapes some number of times.
+/// The search in the text after decoding escapes a number of times.
 #[derive(Default)]
 struct Level {
     /// Characters that fit, for each form.
     fits: [usize; FORMS],
-    /// The offsets at which the last characters began: as many as fit in any form.
+    /// The offsets of the last characters: as many as the longest form has.
     characters: VecDeque<u64>,
-    /// Characters that may become an escape, and where they stand.
+    /// Characters of a possible escape, and their positions.
     escape: Vec<u8>,
     places: Vec<Range<u64>>,
 }
@@ -39,7 +39,7 @@ impl Scan {
         }
     }
 
-    /// Looks at the next bytes, the first of which has this offset.
+    /// Reads the next bytes, the first of which has this offset.
     pub(super) fn push(&mut self, from: u64, bytes: &[u8], found: &mut Vec<Range<u64>>) {
         self.end = from;
         let mut begun = self.begun().is_some();
@@ -53,7 +53,7 @@ impl Scan {
         }
     }
 
-    /// Nothing more is to come.
+    /// Ends the stream.
     pub(super) fn finish(&mut self, found: &mut Vec<Range<u64>>) {
         let mut levels = self.levels.as_mut_slice();
         while let Some((level, deeper)) = levels.split_first_mut() {
@@ -65,7 +65,7 @@ impl Scan {
         }
     }
 
-    /// Returns the offset at which something began that may become the secret.
+    /// Returns the offset of a possible beginning of the secret.
     pub(super) fn begun(&self) -> Option<u64> {
         self.levels
             .iter()
@@ -80,7 +80,7 @@ impl Scan {
     }
 }
 
-/// Looks at a character in the first of these levels, and at what comes of it in the others.
+/// Reads a character in the first of these levels, and the decoded characters in the others.
 fn read(
     needle: &Needle,
     levels: &mut [Level],
@@ -129,8 +129,7 @@ impl Level {
         self.characters.drain(..over);
     }
 
-    /// The first character of what may become an escape, once it is known what it is, and where it
-    /// stands.
+    /// The first character of a possible escape, once decided, and its position.
     fn undone(&mut self) -> Option<(u8, Range<u64>)> {
         let Escape::Character(character, bytes) = escape(&self.escape) else {
             return None;

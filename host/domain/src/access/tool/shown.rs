@@ -1,8 +1,8 @@
-//! Tools as models are shown them: nothing is said twice, and nothing that only programs need.
+//! Tools as models see them, without repetition and without data for programs only.
 //!
-//! Every call of a model pays for each of these words. Arguments are checked by the schema as its
-//! component wrote it: what is left out here is the form of the text alone, and names of numbers'
-//! sizes that are no JSON Schema.
+//! Every model call pays for each of these words. Arguments are checked by the component's original
+//! schema. Only the form of the text is left out here, and names of number sizes that are not part
+//! of JSON Schema.
 
 use super::ToolDefinition;
 use serde_json::{Map, Value};
@@ -20,14 +20,14 @@ const NESTED: [&str; 8] = [
     "prefixItems",
     "contains",
 ];
-/// Formats of numbers that are sizes in memory.
+/// Formats that are sizes of numbers in memory.
 const SIZES: [&str; 13] = [
     "int8", "int16", "int32", "int64", "int128", "uint", "uint8", "uint16", "uint32", "uint64",
     "uint128", "float", "double",
 ];
 
 impl ToolDefinition {
-    /// Returns the tool as a model is shown it.
+    /// Returns the tool as a model sees it.
     #[must_use]
     pub fn shown(&self) -> Self {
         let mut shown = self.clone();
@@ -41,7 +41,7 @@ impl ToolDefinition {
     }
 }
 
-/// Leaves what a model needs of a schema.
+/// Reduces a schema to the parts that a model needs.
 fn tidy(schema: &mut Value) {
     let Value::Object(map) = schema else {
         return;
@@ -71,7 +71,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Takes `null` from the types of a value that may be left out as well: a model needs one way.
+/// Removes `null` from the types of a value that is optional too: a model needs one way.
 fn without_null(map: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = map.get_mut("type")
         && types.len() > 1
@@ -95,7 +95,7 @@ fn without_null(map: &mut Map<String, Value>) {
         if let [Value::Object(only)] = choices.as_slice() {
             let only = only.clone();
             map.remove(key);
-            // What the parameter itself says goes before what its type does.
+            // The parameter's own text precedes that of its type.
             for (name, value) in only {
                 map.entry(name).or_insert(value);
             }
@@ -103,8 +103,8 @@ fn without_null(map: &mut Map<String, Value>) {
     }
 }
 
-/// Returns a text without the line breaks that only its source needs. Paragraphs, lists and
-/// indented lines stay apart.
+/// Returns a text without the line breaks of its source. Paragraphs, lists and indented lines stay
+/// separate.
 fn joined(text: &str) -> String {
     let mut joined = String::with_capacity(text.len());
     let mut lines = text.trim().lines().map(str::trim_end).peekable();

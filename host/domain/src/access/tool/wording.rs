@@ -1,5 +1,5 @@
-//! Checks of the texts in which a component describes itself. They are for people and models:
-//! bounded, and without anything that only one of the two sees.
+//! Checks of a component's texts about itself. They are for people and models: bounded, and without
+//! characters that only one of the two sees.
 
 use super::ToolDefinition;
 use crate::values::shown::{is_hidden, visible};
@@ -11,17 +11,17 @@ pub const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
 /// KiB.
 pub const DESCRIPTIONS_BYTES_MAX: usize = 64 << 10;
 
-/// Characters that are shown of a name.
+/// Characters shown of a name.
 const NAME_CHARS_SHOWN: usize = 64;
-/// Keywords of a schema whose texts may have lines.
+/// Keywords of a schema whose texts may have several lines.
 const OF_LINES: [&str; 4] = ["description", "$comment", "default", "examples"];
-/// Keyword of a schema whose text is bounded like the description of a tool.
+/// Keyword of a schema with a text that has the limit of a tool's description.
 const DESCRIPTION: &str = "description";
 
 /// The reason why a description is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadWording {
-    /// A text has a character that is not seen.
+    /// A text has an invisible character.
     #[error("`{place}` has the hidden character U+{character:04X} after {before} others", character = u32::from(*character))]
     Hidden {
         /// The place of the text.
@@ -50,10 +50,10 @@ pub enum BadWording {
     },
 }
 
-/// Checks what a component says of its tools.
+/// Checks a component's texts about its tools.
 ///
 /// # Errors
-/// The first text that has something hidden in it, or the descriptions are too long.
+/// The first text with hidden characters, or the descriptions are too long.
 pub fn check_tools(tools: &[ToolDefinition]) -> Result<(), BadWording> {
     let mut bytes = 0;
     for tool in tools {
@@ -80,19 +80,19 @@ pub fn check_tools(tools: &[ToolDefinition]) -> Result<(), BadWording> {
     }
 }
 
-/// Checks a name that people read, which has one line.
+/// Checks a name for people, which has one line.
 ///
 /// # Errors
-/// It has something hidden in it, or is too long.
+/// It has hidden characters, or is too long.
 pub fn check_name(place: &str, text: &str) -> Result<(), BadWording> {
     check_length(place, text)?;
     check_text(place, text, false)
 }
 
-/// Checks a description, which may have lines. Returns its bytes.
+/// Checks a description, which may have several lines. Returns its bytes.
 ///
 /// # Errors
-/// It has something hidden in it, or is too long.
+/// It has hidden characters, or is too long.
 pub fn check_description(place: &str, text: &str) -> Result<usize, BadWording> {
     check_length(place, text)?;
     check_text(place, text, true).map(|()| text.len())
@@ -122,7 +122,7 @@ fn check_text(place: &str, text: &str, lines: bool) -> Result<(), BadWording> {
     })
 }
 
-/// Every key and every text of a schema. It is not nested deeper than JSON from outside may be.
+/// Checks every key and every text of a schema. Its depth has the limit of JSON from outside.
 fn check_schema(
     place: &str,
     schema: &Value,

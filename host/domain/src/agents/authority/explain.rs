@@ -1,5 +1,5 @@
-//! Explanation of a decision: every list and grant that has a say in a call. They are in the order
-//! in which they are checked.
+//! Explanation of a decision: every list and grant that applies to a call, in the order in which
+//! they are checked.
 
 use super::{Caller, Needed, ToolRequirements, granted, is_system, only_delegates};
 use crate::access::grant::{Grant, PatternList};
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "says", rename_all = "snake_case")]
 pub enum Says {
-    /// There is no such list: nothing is against it.
+    /// No such list exists, so it forbids nothing.
     Nothing,
-    /// It lets it pass, by this pattern if by any.
+    /// It allows the name, by this pattern if any.
     Passes {
         /// The pattern.
         #[serde(skip_serializing_if = "Option::is_none")]
         pattern: Option<String>,
     },
-    /// It stops it, by this pattern if by any.
+    /// It forbids the name, by this pattern if any.
     Stops {
         /// The pattern.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,17 +27,17 @@ pub enum Says {
     },
 }
 
-/// One inspection of one list.
+/// One check of one list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListCheck {
     /// The list.
     pub rule: Rule,
-    /// The tool or the capability that was looked for.
+    /// The name of the tool or the capability.
     pub name: String,
     /// Its verdict.
     #[serde(flatten)]
     pub says: Says,
-    /// The capability that brings this one with it, where the tool does not name it itself.
+    /// The capability that implies this one, if the tool does not name it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<String>,
 }
@@ -51,10 +51,9 @@ impl ListCheck {
 }
 
 impl Caller<'_> {
-    /// Returns every list and grant that has a say in a call of a tool. They decide whether the
-    /// agent may call it, and what the call may use. The first that stops a name decides about it.
-    /// A capability that is not granted does not stop the tool from being called: the call goes
-    /// without.
+    /// Returns every list and grant that applies to a tool call. They decide whether the agent may
+    /// call it, and what the call may use. The first list that forbids a name decides. A missing
+    /// capability does not forbid the call: the call runs without it.
     #[must_use]
     pub fn explain<'a>(
         &self,
@@ -123,8 +122,8 @@ impl Caller<'_> {
         checks
     }
 
-    /// Returns every list that has a say in the use of skills by command lines. Each call that a
-    /// line makes is decided by the lists for its own tool.
+    /// Returns every list that applies to the use of skills by command lines. Each call of a line
+    /// is decided by the lists for its own tool.
     #[must_use]
     pub fn explain_skills(&self) -> Vec<ListCheck> {
         vec![

@@ -18,13 +18,13 @@ pub struct Denies {
     /// Agents.
     #[serde(default, skip_serializing_if = "PatternList::is_empty")]
     pub agents: PatternList,
-    /// Tools that a user has to agree to first.
+    /// Tools that need a user's approval.
     #[serde(default, skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
 }
 
 impl Denies {
-    /// These, and those of one more agent of the chain.
+    /// These denials, and those of one more agent of the chain.
     #[must_use]
     pub fn and_of(&self, agent: &Definition) -> Self {
         Self {
@@ -56,21 +56,20 @@ impl Denies {
     }
 }
 
-/// Permissions of a role, a persona or a path. Unlike an agent's own allow lists they travel: any
-/// agent that works for a turn may do no more, in whatever turn that comes of it.
+/// Permissions of a role, a persona or a path. Unlike an agent's own allow lists they travel: they
+/// limit every agent that works for a turn, in every turn that follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Permissions {
-    /// Tools; none for all of them.
+    /// Tools; without it, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<PatternList>,
-    /// Capabilities; none for all of them.
+    /// Capabilities; without it, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<PatternList>,
-    /// Models; none for all of them.
+    /// Models; without it, all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<PatternList>,
-    /// Others that count as well: only what all of them permit is permitted. Those of them have
-    /// none.
+    /// Further permissions: only what all of them permit is permitted. Their own `and` is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub and: Vec<Self>,
 }
@@ -82,7 +81,7 @@ impl Permissions {
         *self == Self::default()
     }
 
-    /// Returns those of them that are not among others.
+    /// Returns the sets of permissions that are not among those of others.
     #[must_use]
     pub fn beyond(&self, others: &Self) -> Self {
         let others: Vec<Self> = others.each().map(Self::alone).collect();
@@ -91,7 +90,7 @@ impl Permissions {
             .fold(Self::default(), |all, one| all.both(&one))
     }
 
-    /// Returns the permissions of both: each of them counts, and counts once.
+    /// Returns the permissions of both, without duplicates.
     #[must_use]
     pub fn both(&self, others: &Self) -> Self {
         let mut each: Vec<Self> = Vec::new();
@@ -133,7 +132,7 @@ impl Permissions {
             .all(|list| list.matches(alias))
     }
 
-    /// These, without the others that count as well.
+    /// These permissions without those in `and`.
     fn alone(&self) -> Self {
         Self {
             and: Vec::new(),
@@ -141,7 +140,7 @@ impl Permissions {
         }
     }
 
-    /// Each of them, these first.
+    /// Each set of permissions, these first.
     pub(crate) fn each(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.and)
     }

@@ -1,30 +1,30 @@
-//! The models that an agent may be answered by.
+//! The models that an agent may use.
 //!
-//! Which model is named is authority, as which tool is: a model costs, sees what it is told, and
-//! may be a program with files of its own. What nobody names is answered by what the operator
-//! chose.
+//! The choice of a model is a matter of authority, as that of a tool is: a model costs money, sees
+//! its prompt, and may be a program with its own files. Where nobody names a model, the operator's
+//! choice applies.
 
 use super::{Caller, Denied};
 use crate::access::grant::PatternList;
 use crate::access::ruling::Rule;
 use crate::agents::definition::Definition;
 
-/// The reason for which an agent may have a model, as far as the configuration has one.
+/// The reason why an agent may use a model, as far as the configuration has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelStatus {
-    /// Its definition has it as its `model`.
+    /// It is the `model` of its definition.
     Own,
     /// It is a fallback of the model of its definition.
     OwnFallback,
-    /// The operator chose it for the role of the agent, or it is a fallback of that.
+    /// The operator chose it for the role of the agent, or it is a fallback of that model.
     OfRole,
     /// It is the host's default model.
     Default,
-    /// There is none.
+    /// No such reason.
     Other,
 }
 
-/// A model that is named, or asked in the place of another.
+/// A model that is requested by name, or used as a replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedModel<'a> {
     /// Its alias.
@@ -36,12 +36,12 @@ pub struct NamedModel<'a> {
 }
 
 impl Caller<'_> {
-    /// Checks whether the agent may be answered by a model.
+    /// Checks whether the agent may use a model.
     ///
-    /// It always may be by the model of its definition and its fallbacks, and by that of its role.
-    /// Its `modelAllowlist` says which others; without one, the default model is the only other. A
-    /// program needs its exact name in the definition, also where it is a fallback. Permissions of
-    /// persona and path have to allow each of them.
+    /// The models of its definition, its fallbacks and its role are always allowed. Its
+    /// `modelAllowlist` adds others; without a list, the default model is the only other. A program
+    /// needs its exact name in the definition, also as a fallback. Permissions of persona and path
+    /// have to allow each model.
     ///
     /// # Errors
     /// The rule that decided.
@@ -57,8 +57,9 @@ impl Caller<'_> {
         self.permitted(model, is_chosen || is_listed)
     }
 
-    /// Checks whether a model may answer in the place of one that the agent may be answered by. The
-    /// operator chose it there, so that no list of the definition is asked, unless it is a program.
+    /// Checks whether a model may be the fallback of another one that the agent may use. The
+    /// operator chose the fallback, so the definition's lists are not checked, unless it is a
+    /// program.
     ///
     /// # Errors
     /// The rule that decided.
@@ -83,8 +84,8 @@ impl Caller<'_> {
 }
 
 impl Definition {
-    /// Returns whether its `modelAllowlist` has this very name, and not only a pattern for it; and
-    /// so has that of the definition that it extends.
+    /// Returns whether its `modelAllowlist` contains this exact name, and not only a matching
+    /// pattern. The list of the definition that it extends has to contain the name too.
     #[must_use]
     pub fn lists_model(&self, alias: &str) -> bool {
         let has = |PatternList(names): &PatternList| names.iter().any(|name| name == alias);

@@ -1,4 +1,5 @@
-//! Asked against granted: what a component will be refused, and what it was granted for nothing.
+//! Requested against granted: the capabilities that a component will be refused, and the grants
+//! that it does not use.
 
 use super::{ToolRequirements, granted};
 use crate::access::grant::Grant;
@@ -11,9 +12,9 @@ use serde::{Deserialize, Serialize};
 pub enum CapabilityStatus {
     /// Asked for and granted.
     Granted,
-    /// Asked for and not granted: the tools that ask for it go without.
+    /// Requested and not granted: the tools run without it.
     Refused,
-    /// Granted, and no tool asks for it.
+    /// Granted, and requested by no tool.
     Unused,
 }
 
@@ -28,7 +29,7 @@ pub struct Reviewed {
     pub tools: Vec<String>,
 }
 
-/// Every capability that the tools ask for or that the grant is about, by name.
+/// Every capability that the tools request or the grant contains, by name.
 #[must_use]
 pub fn review(tools: &[ToolDefinition], grant: &Grant) -> Vec<Reviewed> {
     let given: Vec<String> = granted(grant).collect();

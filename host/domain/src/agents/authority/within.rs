@@ -1,13 +1,13 @@
-//! The bounds of a call beyond its grant: what its run began with, and what its tool declares.
+//! The bounds of a call beyond its grant: the ceiling of its run, and the declaration of its tool.
 
 use crate::access::grant::{Access, Bound, BucketGrant, DirectoryGrant, GuestLimits};
 use crate::access::ruling::Rule;
 use crate::access::tool::EffectClass;
 
 impl Bound {
-    /// Returns what both allow. A grant is compared as a whole: one that was changed since the run
-    /// began, as in a folder's patterns or a request's path, is in neither. Only for access to
-    /// folders and buckets, and for limits, the lesser counts.
+    /// Returns the intersection. A grant is compared as a whole: if it changed since the run began,
+    /// as in a folder's patterns or a request's path, it is in neither. Only for access to folders
+    /// and buckets, and for limits, the lesser counts.
     #[must_use]
     pub fn within(mut self, ceiling: &Self) -> Self {
         for ruling in &mut self.rulings {
@@ -22,8 +22,8 @@ impl Bound {
         both(self, ceiling)
     }
 
-    /// Returns the same for a tool of this class. A tool that only reads, by its own declaration,
-    /// gets its buckets read-only. Such a call may run again at any time, and at the same time.
+    /// Returns the same for a tool of this class. A tool that declares itself read-only gets its
+    /// buckets read-only. Its calls may be repeated at any time, and may run in parallel.
     #[must_use]
     pub fn for_effect(mut self, effect: EffectClass) -> Self {
         if effect != EffectClass::ReadOnly {

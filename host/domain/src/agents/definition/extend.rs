@@ -1,12 +1,12 @@
-//! Definitions that extend another: what is inherited, and how lists become narrower.
+//! Definitions that extend another: inheritance, and how lists become narrower.
 
 use super::Definition;
 use crate::access::grant::{PatternList, named_only};
 use serde_json::{Map, Value};
 
-/// Keys that are about one definition alone, and that no other inherits.
+/// Keys that apply to one definition only, and are not inherited.
 const OF_ONE: [&str; 4] = ["extends", "widens", "templateFor", "madeBy"];
-/// The key whose table is inherited name by name.
+/// The key whose table is inherited entry by entry.
 const SETTINGS: &str = "settings";
 
 /// An entry of a definition's own allow list that its base does not allow.
@@ -18,35 +18,35 @@ pub struct Wider {
     pub pattern: String,
 }
 
-/// A definition with all that it inherits.
+/// A definition with all inherited keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extended {
     /// The definition.
     pub definition: Definition,
-    /// Entries of its own lists that are left out of it, because its base does not allow them.
+    /// Entries of its own lists that are left out, because its base does not allow them.
     pub wider: Vec<Wider>,
 }
 
-/// The reason why keys make no definition together with what they inherit.
+/// The reason why keys and inherited keys do not form a definition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnfitKey {
-    /// The key at fault; empty when it is not one alone.
+    /// The key at fault; empty if the fault is not in a single key.
     pub key: String,
     /// The fault, and how to correct it.
     pub message: String,
 }
 
 impl Definition {
-    /// Returns the definition that is made of this one by some keys of its own.
+    /// Returns the definition that extends this one by some keys of its own.
     ///
-    /// A key that is not among them is inherited, and so is each of the `settings`. Lists only
-    /// become narrower: an entry of an allow list that no entry here covers is left out, deny
-    /// lists and `confirm` add up, and what is fixed here stays as it is. With `widens` among the
-    /// keys, its own lists take the place of those here instead.
+    /// A missing key is inherited, and so is each of the `settings`. Lists only become narrower: an
+    /// entry of an allow list that no entry here covers is left out. Deny lists and `confirm` add
+    /// up, and fixed settings stay as they are. With `widens` among the keys, its own lists replace
+    /// those here instead.
     ///
     /// # Errors
-    /// A key has a value that it cannot have, or sets what is fixed here.
+    /// A key has an invalid value, or sets a value that is fixed here.
     pub fn extended(&self, own: &Map<String, Value>) -> Result<Extended, UnfitKey> {
         let mut definition = self.with_keys(own)?;
         let mut wider = Vec::new();
@@ -105,9 +105,9 @@ impl Definition {
         Ok(Extended { definition, wider })
     }
 
-    /// Makes the models of a definition that extends this one narrower, and returns the entries
-    /// that are left out. Without a list here, only the model of this one is there to be listed. A
-    /// name counts as that of a program only where it stands here too.
+    /// Narrows the models of a definition that extends this one, and returns the entries that are
+    /// left out. Without a list here, only this definition's own model can be listed. A name counts
+    /// as a program's name only if it is listed here too.
     fn narrow_models(&self, definition: &mut Self) -> Vec<String> {
         let own_model = PatternList(self.model.iter().cloned().collect());
         let base = self.model_allowlist.as_ref();
@@ -125,7 +125,7 @@ impl Definition {
         outside
     }
 
-    /// Returns this definition with some keys in the place of its own, whatever they allow.
+    /// Returns this definition with some keys replaced, whatever they allow.
     fn with_keys(&self, own: &Map<String, Value>) -> Result<Self, UnfitKey> {
         let unfit = |error: serde_json::Error| UnfitKey {
             key: String::new(),
@@ -151,7 +151,7 @@ impl Definition {
         serde_json::from_value(Value::Object(keys)).map_err(unfit)
     }
 
-    /// Checks that the settings among some keys leave alone what is fixed here.
+    /// Checks that the settings among some keys do not change fixed settings.
     fn check_fixed(&self, own: &Map<String, Value>) -> Result<(), UnfitKey> {
         let given = own.get(SETTINGS).and_then(Value::as_object);
         let set = given.into_iter().flatten().find(|(name, value)| {
@@ -170,8 +170,8 @@ impl Definition {
     }
 }
 
-/// Takes the entries out of an allow list that its base does not cover, and returns them. A list
-/// that is missing becomes that of the base.
+/// Removes the entries of an allow list that its base does not cover, and returns them. A missing
+/// list becomes that of the base.
 fn narrow(base: Option<&PatternList>, own: &mut Option<PatternList>) -> Vec<String> {
     let Some(given) = own.take() else {
         *own = base.cloned();
@@ -179,7 +179,7 @@ fn narrow(base: Option<&PatternList>, own: &mut Option<PatternList>) -> Vec<Stri
     };
     let is_within = |pattern: &String| match base {
         Some(base) => base.covers(pattern),
-        // A missing list offers nothing that only a pattern for it offers.
+        // A missing list does not offer names that need a specific pattern.
         None => named_only(pattern).is_none(),
     };
     let (within, outside): (Vec<String>, Vec<String>) = given.0.into_iter().partition(is_within);

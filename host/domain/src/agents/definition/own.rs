@@ -32,7 +32,7 @@ const SLUG_CHARS_MAX: usize = 32;
 pub struct OwnDefinition {
     /// Its name for people, of 1 to 200 bytes.
     pub display_name: String,
-    /// Purpose of the agent, 8 KiB at most; the template's without.
+    /// Purpose of the agent, 8 KiB at most; defaults to the template's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its icon ([`Definition::icon`]); the template's without.
@@ -41,10 +41,10 @@ pub struct OwnDefinition {
     /// Its colour ([`Definition::color`]); the template's without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Its system prompt, 64 KiB at most; the template's without.
+    /// Its system prompt, 64 KiB at most; defaults to the template's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Settings over those of the template, 64 KiB at most as JSON.
+    /// Settings that override those of the template, 64 KiB at most as JSON.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub settings: Map<String, Value>,
     /// Its lists, within those of the template.
@@ -52,8 +52,8 @@ pub struct OwnDefinition {
     pub lists: OwnLists,
 }
 
-/// The lists of a definition that its user may make narrower, 16 KiB together at most as JSON. One
-/// that is missing is that of the template.
+/// The lists of a definition that its user may narrow, together 16 KiB at most as JSON. A missing
+/// list is that of the template.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OwnLists {
@@ -84,7 +84,7 @@ pub struct OwnLists {
     /// Models that its messages, sessions and triggers may name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_allowlist: Option<PatternList>,
-    /// Tools that it calls only when a user has agreed to that very call.
+    /// Tools that the agent calls only after a user has agreed to that very call.
     #[serde(skip_serializing_if = "Confirm::is_nothing")]
     pub confirm: Confirm,
 }
@@ -167,8 +167,8 @@ impl OwnDefinition {
 }
 
 impl Definition {
-    /// Returns whether a user may make definitions from this one. An external agent is no template:
-    /// its secret is its own.
+    /// Returns whether a user may make definitions from this one. An external agent cannot be a
+    /// template, because its secret is its own.
     #[must_use]
     pub fn is_template_for(&self, user: &UserId) -> bool {
         let named = self.template_for.as_ref();
@@ -177,25 +177,24 @@ impl Definition {
             && named.is_some_and(|users| users.matches(user.as_str()))
     }
 
-    /// Returns whether a user may look at it and make agents from it. One that a user made is that
-    /// user's alone.
+    /// Returns whether a user may see it and make agents from it. A user's definition is open to
+    /// that user alone.
     #[must_use]
     pub fn is_open_to(&self, user: &UserId) -> bool {
         self.made_by.as_ref().is_none_or(|maker| maker == user)
     }
 
-    /// Returns whether another definition's agents may know of its own. Those of a definition that
-    /// a user made are known to other definitions of that user alone.
+    /// Returns whether the agents of another definition may know its agents. Agents of a user's
+    /// definition are known to other definitions of that user alone.
     #[must_use]
     pub fn is_known_to(&self, other: &Self) -> bool {
         self.made_by.is_none() || self.made_by == other.made_by
     }
 
-    /// Returns the definition that a user makes from this one. It is visible, and nobody's
-    /// template.
+    /// Returns the definition that a user makes from this one. It is visible and not a template.
     ///
     /// # Errors
-    /// A part of it sets what is fixed here.
+    /// A part of it sets a value that is fixed here.
     pub fn made(
         &self,
         id: DefinitionId,
@@ -215,8 +214,7 @@ impl Definition {
 }
 
 impl DefinitionId {
-    /// Returns the id of a definition that a user makes: of its name and of some digits, which
-    /// make it unique.
+    /// Returns the id of a user's definition: its name and some digits that make it unique.
     #[must_use]
     pub fn of_user(display_name: &str, digits: &str) -> Self {
         let mut slug = String::new();

@@ -1,5 +1,4 @@
-//! Building paths: from names that fit to roots, which always fit, and from a path to those below
-//! it, which may be too long.
+//! Building paths. A root from valid names always fits; a path below another one may be too long.
 
 use super::segment::{ConnectorName, Name, Tag};
 use super::{AgentPath, Folder, PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PathError, Root, Suffix};
@@ -18,7 +17,7 @@ impl AgentPath {
         Self::named(user, Folder::Agent, name)
     }
 
-    /// `/<user>/cron/<name>`: what a schedule runs.
+    /// `/<user>/cron/<name>`: an agent that a schedule runs.
     #[must_use]
     pub fn cron(user: UserId, name: Name) -> Self {
         Self::named(user, Folder::Cron, name)
@@ -36,7 +35,7 @@ impl AgentPath {
         Self::named(user, Folder::Subuser, name)
     }
 
-    /// `/<user>/app/<name>`: what an app of the user's talks with.
+    /// `/<user>/app/<name>`: an agent of one of the user's apps.
     #[must_use]
     pub fn app(user: UserId, name: Name) -> Self {
         Self::named(user, Folder::App, name)
@@ -49,7 +48,7 @@ impl AgentPath {
     }
 
     /// `<self>/sub/<index>`: an agent that this one spawned. Indices of `sub` and `search` come
-    /// from one counter of the parent's, and none is ever given out again.
+    /// from one counter of the parent, and none is ever reused.
     ///
     /// # Errors
     /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than
@@ -58,7 +57,7 @@ impl AgentPath {
         self.below(Suffix::Sub(index))
     }
 
-    /// `<self>/memory`: the agent that extracts what this one remembers.
+    /// `<self>/memory`: the agent that extracts memories from this one's chats.
     ///
     /// # Errors
     /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than
@@ -67,8 +66,8 @@ impl AgentPath {
         self.below(Suffix::Memory)
     }
 
-    /// `<self>/search/<index>`: an agent that searches what this one remembers. See
-    /// [`AgentPath::sub`] for the index.
+    /// `<self>/search/<index>`: an agent that searches this one's memory. See [`AgentPath::sub`]
+    /// for the index.
     ///
     /// # Errors
     /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than

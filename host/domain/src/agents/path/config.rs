@@ -1,5 +1,5 @@
-//! The configuration of an agent beside its address: its name, its purpose, its set-up. Never its
-//! identity.
+//! The configuration of an agent besides its address: its name, its purpose, its set-up. It never
+//! changes the identity.
 
 use super::{AgentPath, PathKind};
 use schemars::JsonSchema;
@@ -19,11 +19,11 @@ pub const WORKSPACE_DIR_BYTES_MAX: usize = 4_096;
 /// Bytes of an app's id.
 const APP_ID_BYTES_MAX: usize = 64;
 
-/// Configuration of an agent beside its address. Every field is optional; where one is missing, the
-/// agent's definition counts.
+/// Configuration of an agent besides its address. Every field is optional; the agent's definition
+/// supplies a missing one.
 ///
-/// The id of a user in a service is not in it: that is a connector key ([`super::ConnectorKey`]). A
-/// field that is not below is refused.
+/// A user's id in a service is not part of it: that is a connector key ([`super::ConnectorKey`]).
+/// Unknown fields are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = ShownAgentConfig)]
@@ -48,7 +48,7 @@ pub struct AgentConfig {
     pub app_id: Option<String>,
 }
 
-/// A field of an agent's configuration that cannot be what it is.
+/// An invalid field of an agent's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {wrong}")]
 pub struct AgentConfigError {
@@ -67,7 +67,7 @@ impl AgentConfig {
     /// Checks that every field keeps its limits.
     ///
     /// # Errors
-    /// The first field that does not, and what it would have to be.
+    /// The first field at fault, and the rule that it breaks.
     pub fn check(&self) -> Result<(), AgentConfigError> {
         let Self {
             name,
@@ -98,9 +98,8 @@ impl AgentConfig {
         check_plain_text("app_id", app_id.as_deref(), APP_ID_BYTES_MAX)
     }
 
-    /// Returns the label of the agent at a path for people. It is that of
-    /// [`AgentPath::label`], with the user name behind a name. Schedules and searches have no user
-    /// name.
+    /// Returns the label of the agent at a path for people. It is that of [`AgentPath::label`]; a
+    /// name is followed by the user name. Schedules and searches have no user name.
     #[must_use]
     pub fn label(&self, path: &AgentPath) -> String {
         let filled = |text: &Option<String>| {
@@ -145,7 +144,7 @@ fn at_most(
     }
 }
 
-/// A text of one line that says something.
+/// A text of one line that is not blank.
 fn line(field: &'static str, text: Option<&str>, bytes_max: usize) -> Result<(), AgentConfigError> {
     at_most(field, text, bytes_max)?;
     match text {
@@ -160,7 +159,7 @@ fn line(field: &'static str, text: Option<&str>, bytes_max: usize) -> Result<(),
     }
 }
 
-/// A text that can stand within another.
+/// A text that can be embedded in another.
 fn check_plain_text(
     field: &'static str,
     text: Option<&str>,

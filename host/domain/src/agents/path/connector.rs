@@ -1,5 +1,5 @@
-//! Connector keys: how a user is known to a connector, and where a reply goes. What a
-//! service calls a person is never in a path.
+//! Connector keys: the id under which a connector knows a user, and the destination of replies. A
+//! service's name for a person is never part of a path.
 
 use super::segment::shown;
 use super::{AgentPath, ConnectorName, NotASegment};
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Bytes of what a service calls a person, a group or a chat.
+/// Bytes of a service's id for a person, a group or a chat.
 pub const EXTERNAL_ID_BYTES_MAX: usize = 256;
 
 /// A link between a user and an account of a connector's service: `telegram:123456`. It serializes
-/// as its text. The part after the first `:` is the service's own and may have colons in it.
+/// as its text. The part after the first `:` is the service's own and may contain colons.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectorKey {
     connector: ConnectorName,
@@ -22,13 +22,13 @@ pub struct ConnectorKey {
 /// The reason why a text is no connector key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorKeyError {
-    /// There is no `:` in it.
+    /// The text has no `:`.
     #[error("`{0}` has no `:` in it; a connector key looks like `telegram:123456`")]
     NoColon(String),
-    /// The part before the first `:` is no connector's name.
+    /// The part before the first `:` is no valid connector name.
     #[error(transparent)]
     Connector(#[from] NotASegment),
-    /// Nothing stands after the first `:`.
+    /// Nothing follows the first `:`.
     #[error("`{0}:` has nothing after the `:`; there stands what the service calls the user")]
     NoId(ConnectorName),
     /// The part after the first `:` is too long.
@@ -39,7 +39,7 @@ pub enum ConnectorKeyError {
         /// Its length.
         bytes: usize,
     },
-    /// It has a control character in it.
+    /// It contains a control character.
     #[error("the id after `{0}:` has a control character in it; leave it out")]
     Control(ConnectorName),
     /// It begins or ends with a space.
@@ -48,10 +48,10 @@ pub enum ConnectorKeyError {
 }
 
 impl ConnectorKey {
-    /// The key of the user whom the connector's service knows by this id.
+    /// The key of the user with this id at the connector's service.
     ///
     /// # Errors
-    /// The id is empty, longer than [`EXTERNAL_ID_BYTES_MAX`], has control characters in it, or
+    /// The id is empty, longer than [`EXTERNAL_ID_BYTES_MAX`], contains control characters, or has
     /// spaces around it.
     pub fn new(connector: ConnectorName, external_id: &str) -> Result<Self, ConnectorKeyError> {
         if external_id.is_empty() {
@@ -81,7 +81,7 @@ impl ConnectorKey {
         &self.connector
     }
 
-    /// Returns the id by which its service knows the user.
+    /// Returns the user's id at the service.
     #[must_use]
     pub fn external_id(&self) -> &str {
         &self.external_id
@@ -111,16 +111,16 @@ serde_as_text!(ConnectorKey::from_str);
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyTarget {
-    /// The connector through which they go.
+    /// The connector that sends them.
     pub connector: ConnectorName,
-    /// The recipient, as its service knows them.
+    /// The recipient, in the service's terms.
     pub target_id: String,
 }
 
-/// The reason why an agent's replies go nowhere.
+/// The reason why an agent's replies have no destination.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoReplyTarget {
-    /// No connector is in the agent's path.
+    /// The agent's path contains no connector.
     #[error(
         "the agent at `{0}` talks through no connector; only one at `/<user>/<connector>` does"
     )]
@@ -142,11 +142,11 @@ pub enum NoReplyTarget {
 }
 
 impl ReplyTarget {
-    /// Returns the destination of the replies of the agent at the path, by its user's keys. A key
-    /// that is there twice counts once.
+    /// Returns the destination of the replies of the agent at the path, by its user's keys. A
+    /// repeated key counts once.
     ///
     /// # Errors
-    /// The path is not a connector's, or its connector does not know the user by exactly one key.
+    /// The path is not a connector's, or the connector does not have exactly one key of the user.
     pub fn resolve(path: &AgentPath, keys: &[ConnectorKey]) -> Result<Self, NoReplyTarget> {
         let connector = path
             .connector_name()

@@ -1,13 +1,13 @@
-//! Errors of paths: which segment is at fault, at which place, what it is, and what could stand
-//! there.
+//! Errors of paths: the segment at fault, its position, the fault, and the segments that are
+//! allowed there.
 
 use super::segment::{ConnectorName, Name, SegmentFault, Tag};
 use super::{INDEX_MAX, PATH_BYTES_MAX, PATH_SEGMENTS_MAX};
 use crate::access::user::USER_BYTES_MAX;
 use std::fmt;
 
-/// The reason why a text is no path, or why there is none below another. Its segments are counted
-/// from 1.
+/// The reason why a text is no path, or why no path can be made below another one. Segments are
+/// counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It does not begin with `/`.
@@ -31,30 +31,30 @@ pub enum PathError {
         /// Number of its segments.
         segments: usize,
     },
-    /// A segment cannot stand where it stands.
+    /// A segment is not allowed at its position.
     #[error(
         "{}segment {place} of `{path}`, `{segment}`, {fault}; there can stand {allowed}",
         unknown_pattern(.path, .fault)
     )]
     Segment {
-        /// The path, with its control characters spelled out.
+        /// The path, with its control characters made visible.
         path: String,
         /// The place of the segment, from 1.
         place: usize,
-        /// Its beginning, with its control characters spelled out.
+        /// Its beginning, with its control characters made visible.
         segment: String,
         /// The fault in it.
         fault: SegmentFault,
-        /// The segments that could stand there.
+        /// The segments that are allowed there.
         allowed: Allowed,
     },
-    /// It ends where something has to follow.
+    /// A further segment is missing at the end.
     #[error(
         "Unknown path pattern: {path}; `{path}` ends before segment {place}; there has to stand \
              {allowed}"
     )]
     Ends {
-        /// The path, with its control characters spelled out.
+        /// The path, with its control characters made visible.
         path: String,
         /// The place of the missing segment, from 1.
         place: usize,
@@ -63,25 +63,25 @@ pub enum PathError {
     },
 }
 
-/// The segments that can stand at a place of a path.
+/// The segments that are allowed at a position of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
     /// The first segment: a user's id or `system`.
     User,
     /// After `system`: a tag.
     Tag,
-    /// After a user's id: a connector's name or one of the words that are followed by a name.
+    /// After a user's id: a connector's name or a word that is followed by a name.
     Second,
-    /// After one of those words: a name.
+    /// After such a word: a name.
     Name,
     /// After `sub` and `search`: a number.
     Index,
-    /// After an agent's path: a suffix for an agent below it.
+    /// After an agent's path: the suffix of a sub-agent.
     Suffix,
 }
 
-/// Returns the design's words for a path that is of no pattern, where a segment is of none; empty
-/// where the pattern is clear and a segment of it is at fault.
+/// Returns the design's message for a path that matches no pattern. Empty if the pattern is clear
+/// and one segment is at fault.
 fn unknown_pattern(path: &str, fault: &SegmentFault) -> String {
     if *fault == SegmentFault::Unknown {
         format!("Unknown path pattern: {path}; ")

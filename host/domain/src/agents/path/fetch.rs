@@ -9,23 +9,23 @@ use utoipa::ToSchema;
 /// The tag of the system agent that [`FetchStrategy::Heartbeat`] finds.
 const HEARTBEAT: &str = "heartbeat";
 
-/// A rule that finds an agent when none is named. Of those whose paths match, the one that was used
-/// last is taken.
+/// A rule that finds an agent when none is named. Of the agents with matching paths, the most
+/// recently used one is taken.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema, ToSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum FetchStrategy {
-    /// `most-recent-foreground`: an agent that a person talks with.
+    /// `most-recent-foreground`: an agent that talks with a person.
     MostRecentForeground,
-    /// `heartbeat`: the system agent that does what recurs.
+    /// `heartbeat`: the system agent that does recurring work.
     Heartbeat,
 }
 
 words!(FetchStrategy { MostRecentForeground = "most-recent-foreground", Heartbeat = "heartbeat" });
 
 impl FetchStrategy {
-    /// Returns whether the agent at the path is one of those that it looks for.
+    /// Returns whether the rule matches the path.
     #[must_use]
     pub fn matches(self, path: &AgentPath) -> bool {
         match self {

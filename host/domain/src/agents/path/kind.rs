@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// The kind of agent that lives at a path. The last suffix decides it, or else the root.
+/// The kind of agent at a path, determined by the last suffix, or else by the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(JsonSchema, ToSchema)]
@@ -37,20 +37,20 @@ pub enum PathKind {
     Search,
 }
 
-/// The role by which the model of an agent is configured.
+/// The role for which the model of an agent is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[derive(JsonSchema, ToSchema)]
 pub enum ModelRole {
-    /// `user`: who talks with people.
+    /// `user`: talks with people.
     User,
-    /// `subagent`: who works for another agent.
+    /// `subagent`: works for another agent.
     Subagent,
-    /// `memory`: who extracts what is to be remembered.
+    /// `memory`: extracts memories.
     Memory,
-    /// `memorySearch`: who searches what is remembered.
+    /// `memorySearch`: searches memories.
     MemorySearch,
-    /// `task`: who does work once.
+    /// `task`: does one piece of work.
     Task,
     /// `research`: the target `researcher` of a delegation.
     Research,
@@ -74,8 +74,8 @@ words!(PathKind {
 });
 
 impl PathKind {
-    /// The model role of agents of this kind; none where the host's default model is used:
-    /// schedules, apps and system agents.
+    /// The model role of agents of this kind. None for schedules, apps and system agents, which use
+    /// the host's default model.
     #[must_use]
     pub fn model_role(self) -> Option<ModelRole> {
         match self {
@@ -88,8 +88,8 @@ impl PathKind {
         }
     }
 
-    /// Returns whether a person talks with agents of this kind. A message that is posted to a
-    /// user's agents goes to these.
+    /// Returns whether agents of this kind talk with a person. A message to a user's agents is
+    /// posted to these.
     #[must_use]
     pub fn is_foreground(self) -> bool {
         match self {
@@ -104,8 +104,8 @@ impl PathKind {
         }
     }
 
-    /// Returns whether agents of this kind are made below another one for a piece of work. They are
-    /// dead some time after it.
+    /// Returns whether agents of this kind are made below another agent for one piece of work. They
+    /// become dead some time after it.
     #[must_use]
     pub fn is_ephemeral(self) -> bool {
         match self {
@@ -146,7 +146,7 @@ words!(ModelRole {
 });
 
 impl AgentPath {
-    /// Returns the kind of agent that lives there.
+    /// Returns the kind of agent at this path.
     #[must_use]
     pub fn kind(&self) -> PathKind {
         match (self.suffixes.last(), &self.root) {
@@ -165,15 +165,15 @@ impl AgentPath {
         }
     }
 
-    /// The model role of the agent that lives there.
+    /// The model role of the agent at this path.
     #[must_use]
     pub fn model_role(&self) -> Option<ModelRole> {
         self.kind().model_role()
     }
 
-    /// Returns the label of the agent for people. It is the configured name where its kind
-    /// has one, and else comes from the path. Spaces around a name do not count, and a name of
-    /// nothing else is none. System agents, tasks and memory agents are labelled with their paths.
+    /// Returns the label of the agent for people. It is the configured name if its kind has one,
+    /// and otherwise derived from the path. Spaces around a name are ignored, and a name of spaces
+    /// only is no name. System agents, tasks and memory agents are labelled with their paths.
     #[must_use]
     pub fn label(&self, name: Option<&str>) -> String {
         let name = name.map(str::trim).filter(|name| !name.is_empty());

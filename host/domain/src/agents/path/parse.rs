@@ -1,5 +1,4 @@
-//! Reading paths: segment by segment from the left, so that each stands in a place where it has one
-//! meaning.
+//! Reading paths from left to right, so that each segment has one meaning at its position.
 
 use super::segment::{ConnectorName, Name, SegmentFault, Tag, fault_of_user, shown};
 use super::{
@@ -9,11 +8,11 @@ use crate::access::user::RESERVED_WORDS;
 use crate::values::text::serde_as_text;
 use std::str::{FromStr, Split};
 
-/// A path that is read, and how far.
+/// The state of reading a path.
 struct Reader<'a> {
     path: &'a str,
     segments: Split<'a, char>,
-    /// The place of the segment that was read last, from 1.
+    /// The number of the segment that was read last, from 1.
     place: usize,
 }
 
@@ -43,7 +42,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The whole path: it is not long, or it would not be read.
+    /// The whole path, which is short because a longer one is not read.
     fn shown(&self) -> String {
         self.path.escape_debug().to_string()
     }
@@ -74,8 +73,8 @@ impl<'a> Reader<'a> {
         Ok(Root::Named { user, folder, name })
     }
 
-    /// Returns whether the name of an app follows. `app` is a word that connectors may have as
-    /// their names: then nothing follows, or what follows an agent's path.
+    /// Returns whether the name of an app follows. A connector may have the name `app`. Then its
+    /// segment is the last, or is followed by what may follow an agent's path.
     fn names_an_app(&self) -> bool {
         match self.segments.clone().next() {
             None | Some("sub" | "memory" | "search") => false,
@@ -102,7 +101,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number in its one spelling: `+1`, `01` and `1_0` are none.
+/// A number in its one spelling; `+1`, `01` and `1_0` are refused.
 fn index(text: &str) -> Result<u32, SegmentFault> {
     if text.is_empty() {
         return Err(SegmentFault::Empty);
@@ -113,7 +112,7 @@ fn index(text: &str) -> Result<u32, SegmentFault> {
     if text.len() > 1 && text.starts_with('0') {
         return Err(SegmentFault::LeadingZero);
     }
-    // It is nothing but digits, so it can only be larger than any index.
+    // It has only digits, so the only fault is that it is larger than any index.
     text.parse().map_err(|_| SegmentFault::TooLarge)
 }
 

@@ -1,11 +1,11 @@
-//! Rules on subtrees of paths: which agents may be looked at and which may be changed.
+//! Rules on subtrees of paths: which agents may be read and which may be changed.
 //!
 //! Rules only narrow: without any, everything is allowed. They work as an agent's lists do. Rules
-//! that allow (`read`, `write`) are a list of what there is: as soon as there is one, what none of
-//! them covers is not allowed. Rules that deny (`none`) come after them and always win, however far
-//! they reach: none that is more specific takes anything back, and a deny takes all that is below
-//! with it, stars or not. Several sets (an operator's, a persona's) hold together when each is
-//! asked and all of them have to allow it.
+//! that allow (`read`, `write`) form an allow list: as soon as one exists, uncovered paths are not
+//! allowed. Rules that deny (`none`) are applied after them and always win, whatever their reach. A
+//! more specific rule does not lift a deny, and a deny covers everything below it, with stars or
+//! without. Several sets (an operator's, a persona's) apply together: each is checked, and all of
+//! them have to allow.
 
 use super::{AgentPath, Subtree};
 use crate::values::text::words;
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Rules of one set.
+/// The most rules in one set.
 pub const PATH_RULES_MAX: usize = 256;
 
 /// An access to the agent at a path, as a rule sees it.
@@ -22,7 +22,7 @@ pub const PATH_RULES_MAX: usize = 256;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum PathAccess {
-    /// Look at it: what it is, its sessions, its events.
+    /// Read it: its description, its sessions, its events.
     Read,
     /// Command it: post to it, change it, end it.
     Write,
@@ -35,7 +35,7 @@ pub enum PathAccess {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Permit")]
 pub enum PathPermit {
-    /// Nothing: it denies.
+    /// No access: it denies.
     None,
     /// Reading.
     Read,
@@ -53,7 +53,7 @@ pub struct PathRule {
     pub access: PathPermit,
 }
 
-/// A set of rules: [`PATH_RULES_MAX`] at most. The order decides nothing but which rule is named.
+/// A set of rules: [`PATH_RULES_MAX`] at most. The order decides only which rule is named.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<PathRule>")]
 #[schemars(extend("maxItems" = PATH_RULES_MAX))]
@@ -73,16 +73,15 @@ pub struct TooManyRules {
 /// The decision on an access, with the rule that decided it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathVerdict<'a> {
-    /// Allowed: no rule denies it, and there is none that allows, which would be a list of what
-    /// there is.
+    /// Allowed: no rule denies it, and no rule exists that allows, which would make an allow list.
     Unruled,
     /// Allowed by this rule, and no rule denies it.
     Allowed(&'a PathRule),
     /// Denied by this rule.
     Denied(&'a PathRule),
-    /// Not allowed: it would write, and this rule and others that cover the path permit reading.
+    /// Not allowed to write: this rule, and others that cover the path, permit reading only.
     ReadOnly(&'a PathRule),
-    /// Not allowed: there are rules that allow, and none of them covers the path.
+    /// Not allowed: rules that allow exist, and none of them covers the path.
     Uncovered,
 }
 
@@ -90,7 +89,7 @@ impl PathRules {
     /// A set of rules.
     ///
     /// # Errors
-    /// There are more than [`PATH_RULES_MAX`].
+    /// The number of rules exceeds [`PATH_RULES_MAX`].
     pub fn new(rules: Vec<PathRule>) -> Result<Self, TooManyRules> {
         if rules.len() > PATH_RULES_MAX {
             Err(TooManyRules { rules: rules.len() })
@@ -106,13 +105,13 @@ impl PathRules {
     }
 
     /// Decides whether this access to the agent at the path is allowed, and by which rule. Of
-    /// several rules, the first as they were written is named.
+    /// several rules, the first one written is named.
     #[must_use]
     pub fn allows(&self, access: PathAccess, path: &AgentPath) -> PathVerdict<'_> {
         self.allows_text(access, path.as_str())
     }
 
-    /// The same of the agent at a path as text.
+    /// The same for a path as text.
     #[must_use]
     pub fn allows_text(&self, access: PathAccess, path: &str) -> PathVerdict<'_> {
         let (denying, allowing): (Vec<_>, Vec<_>) = self

@@ -1,4 +1,4 @@
-//! Segments of paths that are names, one type each, and the words that are never names.
+//! Segments of paths that are names, with a separate type for each, and the reserved words.
 
 use super::{CONNECTOR_NAME_BYTES_MAX, NAME_BYTES_MAX};
 use crate::access::user::RESERVED_WORDS;
@@ -12,26 +12,26 @@ const SHOWN_CHARS_MAX: usize = 64;
 /// The fault in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentFault {
-    /// It has nothing in it.
+    /// It is empty.
     Empty,
     /// It is long.
     TooLong {
         /// Its length in bytes.
         bytes: usize,
     },
-    /// It is one of [`RESERVED_WORDS`], and does not stand where it says a kind.
+    /// It is one of [`RESERVED_WORDS`], at a position where that word does not mark a kind.
     Reserved,
-    /// A sign that cannot be in it.
+    /// A character that is not allowed.
     Sign(char),
-    /// `.` or `..`, which lead elsewhere wherever paths are put into URLs.
+    /// `.` or `..`, which change the meaning of a URL that contains the path.
     Dots,
     /// A user's id that does not begin with a letter or a digit.
     Beginning,
-    /// A number with zeros before it: it would be a second spelling of an address.
+    /// A number with leading zeros, which would be a second spelling of an address.
     LeadingZero,
     /// A number above [`super::INDEX_MAX`].
     TooLarge,
-    /// Not one of the words that can follow here.
+    /// The word is not allowed here.
     Unknown,
 }
 
@@ -53,15 +53,15 @@ impl fmt::Display for SegmentFault {
     }
 }
 
-/// A text that is no name of its sort.
+/// A text that is no valid name of its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` {fault}; {allowed}")]
 pub struct NotASegment {
-    /// The beginning of the text, with its control characters spelled out.
+    /// The beginning of the text, with its control characters made visible.
     pub given: String,
     /// The fault in it.
     pub fault: SegmentFault,
-    /// The form that it has to have.
+    /// The required form.
     pub allowed: &'static str,
 }
 
@@ -123,7 +123,7 @@ segments! {
         "^[A-Za-z0-9_.@-]+$", is_of_name;
 }
 
-/// The numbers that the forms above say.
+/// The numbers in the forms above.
 const _: () = assert!(CONNECTOR_NAME_BYTES_MAX == 64 && NAME_BYTES_MAX == 512);
 
 fn is_plain(sign: char) -> bool {

@@ -1,4 +1,4 @@
-//! Subtrees: patterns for the paths that a rule is about.
+//! Subtrees: patterns for the paths of a rule.
 
 use super::segment::shown;
 use super::{AgentPath, Folder, PATH_BYTES_MAX, PathError};
@@ -7,12 +7,12 @@ use crate::values::text::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// The end of a pattern that covers everything below, too.
+/// The end of a pattern that covers a path and everything below it.
 const AND_BELOW: &str = "/**";
 /// Bytes of a pattern.
 const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
 
-/// A pattern for paths. It serializes as its text, which is one of:
+/// A pattern for paths. It serializes as its text, in one of these forms:
 ///
 /// - `/alice/agent/x`: that agent alone;
 /// - `/alice/agent/x/**`: it, and all that is below it;
@@ -21,8 +21,8 @@ const SUBTREE_BYTES_MAX: usize = PATH_BYTES_MAX + AND_BELOW.len();
 /// - `/alice/**`, `/system/**`: everything of a user's, everything of the host's own;
 /// - `/**`: everything.
 ///
-/// There is no other wildcard. What looks like one is refused rather than taken by the letter: a
-/// deny that matches nothing protects nothing.
+/// Stars have no other use. A text that resembles another wildcard is refused rather than read
+/// literally: a deny that matches nothing protects nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subtree {
     /// The pattern without its stars; empty for everything.
@@ -33,7 +33,7 @@ pub struct Subtree {
 /// The reach of a pattern from its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Reach {
-    /// One path.
+    /// Exactly this path.
     Alone,
     /// It and all below it.
     AndBelow,
@@ -48,22 +48,22 @@ pub enum SubtreeError {
         /// Its length.
         bytes: usize,
     },
-    /// It has a `*` that is not the end `/**`.
+    /// It has a `*` outside the end `/**`.
     #[error(
         "`{0}` has a `*` in it that means nothing there; `/**` at the end stands for a path \
              and all that is below it"
     )]
     Star(String),
-    /// It names where agents are, and none.
+    /// It names a place of agents, but no agent.
     #[error("`{0}` names no agent; write `{0}/**` for all that is below it")]
     NoAgent(String),
-    /// The part before the stars, or the whole of it, is no path.
+    /// The part before the stars, or the whole pattern, is no path.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
 impl Subtree {
-    /// Returns the pattern for that agent alone.
+    /// Returns the pattern for exactly that agent.
     #[must_use]
     pub fn alone(path: &AgentPath) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Subtree {
         self.is_over_text(path.as_str())
     }
 
-    /// The same of a path as text.
+    /// The same for a path as text.
     pub(super) fn covers_text(&self, path: &str) -> bool {
         match self.reach {
             Reach::Alone => self.base == path,
@@ -99,8 +99,8 @@ impl Subtree {
     }
 }
 
-/// Returns whether agents are below a text that is no agent's path. Such texts are those of
-/// everything, of a user, of the host's own agents, and of a user's folders.
+/// Returns whether agents can be below a text that is no agent's path. Such texts denote
+/// everything, a user, the host's own agents, or a user's folders.
 fn is_place(base: &str) -> bool {
     if matches!(base, "" | "/system") {
         return true;
@@ -129,8 +129,9 @@ impl FromStr for Subtree {
         }
         match (is_place(base), reach) {
             (true, Reach::AndBelow) => {}
-            // Without stars an empty text is no pattern; what is wrong with it, the path says.
-            // A connector may be called `app`, and is an agent at a place of others.
+            // Without stars an empty text is no pattern; for an invalid path, the path's own error
+            // is reported. A connector may be named `app`, and its agent's path then equals the
+            // place of a user's apps.
             (true, Reach::Alone) if !base.is_empty() && base.parse::<AgentPath>().is_err() => {
                 return Err(SubtreeError::NoAgent(base.to_owned()));
             }

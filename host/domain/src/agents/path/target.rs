@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The agent to which something is posted. In JSON `{"agent_id": "…"}` or `{"path": "/…"}`,
-/// as text the id or the path alone.
+/// The recipient of a post. In JSON `{"agent_id": "…"}` or `{"path": "/…"}`, as text the id or the
+/// path alone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "TargetInput")]
 pub enum PostTarget {
-    /// The agent with this id, wherever it lives and whether or not it is active.
+    /// The agent with this id, at any path, active or not.
     #[serde(rename = "agent_id")]
     Agent(AgentId),
-    /// The active agent that lives at this path.
+    /// The active agent at this path.
     #[serde(rename = "path")]
     Path(AgentPath),
 }
@@ -38,7 +38,7 @@ pub enum PostTargetError {
     Neither,
 }
 
-/// A target as it may be sent. A key with `null` is one that is left out.
+/// A target as a client sends it. A key with `null` counts as omitted.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TargetInput {

@@ -1,5 +1,4 @@
-//! Rules on subtrees of paths, user by user: the access that the operator gives each user to
-//! agents.
+//! Rules on subtrees of paths, by user: the operator's access rules for each user.
 
 use super::{PathAccess, PathPermit, PathRule, PathRules, PathVerdict, Subtree, TooManyRules};
 use crate::access::grant::PatternList;
@@ -7,21 +6,21 @@ use crate::access::user::UserId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One rule, and the users that it is for.
+/// One rule, and the users to whom it applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserRule {
-    /// The agents that it is about: `/alice/agent/x` for one, `/alice/agent/x/**` for it and all
-    /// below it, `/alice/**`, `/system/**`, `/**`.
+    /// The agents of the rule: `/alice/agent/x` for one, `/alice/agent/x/**` for it and all below
+    /// it, `/alice/**`, `/system/**`, `/**`.
     pub subtree: Subtree,
     /// The permitted access: `none`, `read` or `write`, which includes reading.
     pub access: PathPermit,
-    /// The users that it is for; without, all users.
+    /// The users of the rule; by default all users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<String>>")]
     pub users: Option<Vec<UserId>>,
-    /// Models that may answer these users there, and agents that work for them, by their aliases;
-    /// without, the rule limits none.
+    /// Models that may answer these users there, and agents that work for them, by their aliases.
+    /// Without it, the rule excludes no model.
     #[serde(
         default,
         rename = "modelAllowlist",
@@ -37,12 +36,12 @@ impl UserRule {
     }
 }
 
-/// The rules that hold for each user.
+/// The rules for each user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserRules {
-    /// The rules for users who have none of their own.
+    /// The rules for users without rules of their own.
     others: PathRules,
-    /// Users who are named, each with what is said for all as well.
+    /// Users with rules of their own, each with the rules for everybody included.
     named: BTreeMap<UserId, PathRules>,
     /// The rules that limit models.
     of_models: Vec<UserRule>,
@@ -52,7 +51,7 @@ impl UserRules {
     /// The rules as they are configured.
     ///
     /// # Errors
-    /// There are more of them than a set may have.
+    /// The number of rules exceeds that of a set.
     pub fn new(rules: &[UserRule]) -> Result<Self, TooManyRules> {
         let of = |user: Option<&UserId>| {
             let fitting = rules.iter().filter(|rule| rule.is_for(user));

@@ -1,15 +1,15 @@
-//! The flags of a skill's command: what a model is told of a tool's arguments.
+//! The flags of a skill's command: the description of a tool's arguments for a model.
 
 use crate::access::tool::ToolDefinition;
 use crate::values::shown::visible;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Characters of a value or of values to choose from, in a flag's line.
+/// Characters of a value or of a choice of values, in a flag's line.
 const VALUES_CHARS_MAX: usize = 400;
 /// Characters of the schema of one flag.
 const SCHEMA_CHARS_MAX: usize = 4_000;
-/// The bounds of a schema, with the words for them.
+/// The bounds of a schema, with their descriptions.
 const BOUNDS: [(&str, &str); 11] = [
     ("minimum", "at least"),
     ("exclusiveMinimum", "more than"),
@@ -48,8 +48,8 @@ pub fn flags_of(tool: &ToolDefinition) -> String {
     text
 }
 
-/// Returns the schemas of those arguments of a tool that are more than one word or number, with
-/// what they refer to; nothing without one.
+/// Returns the schemas of those arguments of a tool that are more than one word or number, with the
+/// schemas that they refer to. Empty if there are no such arguments.
 #[must_use]
 pub fn schemas_of(tool: &ToolDefinition) -> String {
     let mut text = String::new();
@@ -77,8 +77,8 @@ pub fn schemas_of(tool: &ToolDefinition) -> String {
     }
 }
 
-/// Returns the types that a schema allows, as far as it names them: those of its alternatives and
-/// values too.
+/// Returns the types that a schema allows, as far as it names them. Those of its alternatives and
+/// values are included.
 #[must_use]
 pub fn kinds_of(schema: &Value) -> Vec<&str> {
     let mut kinds = Vec::new();

@@ -18,16 +18,16 @@ pub const FILES_MAX: usize = 128;
 pub const FILE_BYTES_MAX: usize = 256 << 10;
 /// Bytes of all files of a skill.
 pub const FOLDER_BYTES_MAX: usize = 2 << 20;
-/// Bytes of all files of all skills of a configuration. What an agent has of them is stored with
-/// its turns.
+/// Bytes of all files of all skills of a configuration. An agent's skills are stored with its
+/// turns.
 pub const ALL_FOLDERS_BYTES_MAX: usize = 16 << 20;
-/// The folder of a skill whose files would be programs elsewhere.
+/// The folder of a skill with files that are programs on other systems.
 const SCRIPTS: &str = "scripts/";
-/// The fields of its head that count.
+/// The fields of its head that are used.
 const NAME: &str = "name";
 const DESCRIPTION: &str = "description";
 
-/// The note that stands at the end of the `SKILL.md` of a skill with scripts.
+/// The note at the end of the `SKILL.md` of a skill with scripts.
 const NO_SCRIPTS: &str = "\n---\n\nNote of the host: the files in `scripts/` can be read here and \
                           cannot be run. Do what they would do by other means.\n";
 
@@ -43,7 +43,7 @@ pub struct SkillFolder {
 /// A fault in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SkillFault {
-    /// There is no `SKILL.md`.
+    /// The file `SKILL.md` is missing.
     #[error("there is no {SKILL_FILE} in it; write one with `name` and `description` at its head")]
     NoSkillFile,
     /// The `SKILL.md` has no head.
@@ -58,7 +58,7 @@ pub enum SkillFault {
     /// The head lacks a field.
     #[error("the head of {SKILL_FILE} has no `{0}`; add it")]
     NoField(&'static str),
-    /// The name is not the one by which the skill is configured, or cannot be one.
+    /// The name differs from the id under which the skill is configured, or is no valid id.
     #[error(
         "the head of {SKILL_FILE} says `name: {name}`, and the skill is configured as `{id}`; use \
              one name of 1 to {NAME_CHARS_MAX} of a-z, 0-9 and - for both"
@@ -74,7 +74,7 @@ pub enum SkillFault {
         "the description in {SKILL_FILE} has {0} characters; {DESCRIPTION_CHARS_MAX} are the most"
     )]
     LongDescription(usize),
-    /// There are too many files, or they are too large.
+    /// It has too many files, or they are too large.
     #[error(
         "it has more than {FILES_MAX} files, a file of more than {FILE_BYTES_MAX} bytes, or more \
              than {FOLDER_BYTES_MAX} bytes in all; leave some out"
@@ -136,7 +136,7 @@ impl SkillFolder {
         self.files.values().map(|text| text.len()).sum()
     }
 
-    /// Returns the digest of all that is in it.
+    /// Returns the digest of its whole content.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let files: BTreeMap<&str, &str> = self
@@ -148,7 +148,7 @@ impl SkillFolder {
         Digest::of(whole.to_string().as_bytes())
     }
 
-    /// Returns the skill that the folder is by itself, without any component.
+    /// Returns the folder's own skill, without any component.
     #[must_use]
     pub fn skill(&self) -> Skill {
         Skill {

@@ -1,5 +1,5 @@
-//! Skills as a run has them: a document that is stored when the run begins, and read back whenever
-//! its command lines are carried out.
+//! Skills as a run has them: a document that is stored when the run begins, and read back for each
+//! of its command lines.
 
 use super::{Skill, SkillSet, is_left};
 use crate::access::tool::ToolDefinition;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A skill as the document has it.
+/// A skill in the document.
 #[derive(Serialize, Deserialize)]
 struct FrozenSkill {
     id: String,
@@ -45,7 +45,7 @@ impl From<FrozenSkill> for Skill {
 }
 
 impl SkillSet {
-    /// Returns the document by which it is kept, with all files; none if there are no skills.
+    /// Returns the document in which the skills are stored, with all files; none without skills.
     #[must_use]
     pub fn freeze(&self) -> Option<Vec<u8>> {
         if self.is_empty() {
@@ -56,14 +56,14 @@ impl SkillSet {
         serde_json::to_vec(&skills).ok()
     }
 
-    /// Reads such a document. None if it is none.
+    /// Reads such a document. None if it is invalid.
     #[must_use]
     pub fn thaw(document: &[u8]) -> Option<Self> {
         let skills: Vec<FrozenSkill> = serde_json::from_slice(document).ok()?;
         Some(Self::new(skills.into_iter().map(Skill::from).collect()))
     }
 
-    /// Returns those of the skills that a definition still leaves to an agent.
+    /// Returns those of the skills that a definition still allows.
     #[must_use]
     pub fn left_by(&self, definition: &Definition) -> Self {
         let skills = self.skills().iter();

@@ -1,4 +1,4 @@
-//! Heads of files in YAML: the texts at the top of a mapping. What is nested below is passed over.
+//! Heads of files in YAML: the texts at the top of a mapping. Nested values are skipped.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 use std::collections::BTreeMap;
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 const BYTES_MAX: usize = 16 << 10;
 /// Mappings and lists in each other.
 const DEPTH_MAX: usize = 16;
-/// The line before and behind a head.
+/// The line before and after a head.
 const FENCE: &str = "---";
-/// Characters that are shown of a key, and of what a reader of YAML says.
+/// Characters shown of a key, and of a YAML parser's message.
 const SHOWN_CHARS_MAX: usize = 80;
 
 /// The reason why a head cannot be read.
@@ -26,24 +26,24 @@ pub enum HeadFault {
     Malformed {
         /// The line of the file.
         line: usize,
-        /// The words of the reader.
+        /// The parser's message.
         said: String,
     },
     /// It is no mapping, or one of its keys is no text.
     #[error("is no list of fields such as `name: notes`")]
     NoFields,
-    /// Something in it stands for something else.
+    /// It contains an alias.
     #[error("has an alias (`*…`); write the text itself in its place")]
     Alias,
-    /// A field comes twice.
+    /// A field occurs twice.
     #[error("has the field `{0}` twice; leave one out")]
     Twice(String),
-    /// A field that is to be a text is a list or has fields.
+    /// A text field is a list or a mapping.
     #[error("has a `{0}` that is no text; write it as one")]
     NoText(String),
 }
 
-/// Returns the head of a file with the line before it; none without one.
+/// Returns the head of a file with the line before it; none if the file has no head.
 pub(super) fn head_of(text: &str) -> Option<&str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut end = 0;
@@ -58,11 +58,11 @@ pub(super) fn head_of(text: &str) -> Option<&str> {
     None
 }
 
-/// Reads the fields of a head. Line ends and spaces of a text are one space each, and a field that
-/// says nothing is left out.
+/// Reads the fields of a head. Line ends and runs of spaces in a text become one space, and a blank
+/// field is left out.
 ///
 /// # Errors
-/// It is too long, too deep or no YAML, a field comes twice, or one of `texts` is no text.
+/// It is too long, too deep or no YAML, a field occurs twice, or one of `texts` is no text.
 pub(super) fn fields_of(head: &str, texts: &[&str]) -> Result<BTreeMap<String, String>, HeadFault> {
     if head.len() > BYTES_MAX {
         return Err(HeadFault::TooLong);
@@ -76,7 +76,7 @@ pub(super) fn fields_of(head: &str, texts: &[&str]) -> Result<BTreeMap<String, S
     Ok(said.filter(|(_, value)| !value.is_empty()).collect())
 }
 
-/// A head, as far as it was read.
+/// A head during reading.
 #[derive(Default)]
 struct Reading {
     depth: usize,
@@ -107,7 +107,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Goes into a mapping or a list, which is the head itself or the value of a field.
+    /// Enters a mapping or a list: the head itself, or the value of a field.
     fn deeper(&mut self, is_head: bool, texts: &[&str]) -> Result<(), HeadFault> {
         if self.depth >= DEPTH_MAX {
             return Err(HeadFault::TooDeep);
@@ -132,7 +132,7 @@ impl Reading {
     }
 }
 
-/// The text of a scalar: nothing for the words that mean nothing.
+/// The text of a scalar; empty for the words that YAML reads as null.
 fn text_of(value: &str, style: ScalarStyle) -> String {
     let is_null = matches!(value, "~" | "null" | "Null" | "NULL");
     if style == ScalarStyle::Plain && is_null {

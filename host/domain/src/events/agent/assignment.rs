@@ -1,4 +1,4 @@
-//! Assignments: which user has which role with an agent, since when, and from whom.
+//! Assignments: which user has which role with an agent, since when, and who assigned it.
 
 use super::Agent;
 use crate::access::user::UserId;
@@ -21,7 +21,7 @@ pub struct Assignment {
     pub role: AgentRole,
     /// Since when.
     pub assigned_at: Timestamp,
-    /// The user who made the assignment, or last changed the role.
+    /// The user who assigned the role, or last changed it.
     pub assigned_by: UserId,
 }
 
@@ -93,7 +93,7 @@ impl Agent {
         }))
     }
 
-    /// Changes a user's role; none when it is that already.
+    /// Changes a user's role; no event if it is unchanged.
     ///
     /// # Errors
     /// The agent is archived, the user is not assigned, `by` is not PRIMARY, or no user would be
@@ -136,7 +136,7 @@ impl Agent {
         now: Timestamp,
     ) -> Result<Event, Refusal> {
         if user_id == by && self.is_assigned(&by) && !self.is_archived() {
-            // Leaving takes no role.
+            // Leaving sets no role.
         } else {
             self.assigning(&by)?;
         }
@@ -152,11 +152,11 @@ impl Agent {
         }
     }
 
-    /// Hands the agent over. The successor becomes PRIMARY and takes over
-    /// what it remembers of the user who hands it over. That user keeps the role `keep`, or none.
+    /// Hands the agent over. The successor becomes PRIMARY and takes over the memories of the user
+    /// who hands over. That user keeps the role `keep`, or no role.
     ///
     /// # Errors
-    /// As for assigning and removing; a successor who is the same user.
+    /// The same as for assigning and removing; or the successor is the same user.
     pub fn hand_off(
         &self,
         to: UserId,
@@ -184,7 +184,7 @@ impl Agent {
         let after = events
             .iter()
             .fold(self.clone(), |agent, event| agent.after(event));
-        // Before the other goes, with whom it would be forgotten.
+        // Before the other user is removed, which would also delete the memories.
         events.extend(after.transfer_memory(&by, to, now));
         match keep {
             Some(role) => events.extend(after.change_role(by.clone(), role, by, now)?),

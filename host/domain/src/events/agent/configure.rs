@@ -1,4 +1,4 @@
-//! Set-up of an agent, and what it remembers: name, system prompt, settings, preferences.
+//! Set-up of an agent, and its memory: name, system prompt, settings, preferences.
 
 use super::Agent;
 use crate::access::user::UserId;
@@ -12,12 +12,12 @@ use crate::values::shown::controls_what_is_shown;
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// Bytes of all settings of an agent, of its preferences, and of those of one of its users, each as
+/// Bytes of an agent's settings, of its preferences, and of its preferences for one user, each as
 /// JSON.
 pub const SETTINGS_BYTES_MAX: usize = 64 << 10;
 
 impl Agent {
-    /// Renames it; none when that is its name.
+    /// Renames it; no event if the name is unchanged.
     ///
     /// # Errors
     /// It is archived; the name is empty or too long.
@@ -33,7 +33,7 @@ impl Agent {
         }))
     }
 
-    /// Gives it a system prompt of its own, or takes it away: then its definition's counts again.
+    /// Sets its own system prompt, or removes it: then its definition's applies again.
     ///
     /// # Errors
     /// It is archived; the prompt is too long.
@@ -62,8 +62,8 @@ impl Agent {
         Ok((self.system_prompt_override != prompt).then(|| event(prompt)))
     }
 
-    /// Changes its settings, which lie over those of its definition: keys are merged, and `null`
-    /// takes a key away.
+    /// Changes its settings, which override those of its definition: keys are merged, and `null`
+    /// removes a key.
     ///
     /// # Errors
     /// It is archived; the settings would be too large.
@@ -84,8 +84,7 @@ impl Agent {
         }))
     }
 
-    /// Merges keys into what it remembers: for one user, or for all of them. No key is ever taken
-    /// away.
+    /// Merges keys into its preferences, for one user or for all of them. Keys are never removed.
     ///
     /// # Errors
     /// It is archived; the preferences would be too large.
@@ -118,7 +117,7 @@ impl Agent {
         }
     }
 
-    /// Returns what it would remember, for one user or for all of them, with further keys.
+    /// Returns its preferences, for one user or for all of them, with further keys.
     ///
     /// # Errors
     /// It would be too large.
@@ -133,7 +132,7 @@ impl Agent {
         Ok(after)
     }
 
-    /// Returns what it remembers in a turn for a user. The user's own preferences take precedence
+    /// Returns its preferences in a turn for a user. The user's own preferences take precedence
     /// over those for all users.
     #[must_use]
     pub fn preferences_for(&self, user: &UserId) -> Map<String, Value> {
@@ -143,7 +142,7 @@ impl Agent {
     }
 }
 
-/// Some keys with others merged into them; `null` takes one away.
+/// Some keys with others merged into them; `null` removes a key.
 #[must_use]
 pub fn merged(keys: &Map<String, Value>, others: &Map<String, Value>) -> Map<String, Value> {
     let mut all = keys.clone();

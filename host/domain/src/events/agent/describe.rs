@@ -1,4 +1,4 @@
-//! Configuration of an agent beside its address. It is given when the agent is made, and changed
+//! Configuration of an agent besides its address. It is given when the agent is made, and changed
 //! field by field.
 
 use super::Agent;
@@ -9,12 +9,13 @@ use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// Changes to the configuration. Fields that are not named stay, and `Some(None)` removes a field.
+/// Changes to the configuration. Fields that are not given stay unchanged, and `Some(None)` removes
+/// a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigChanges {
-    /// The name that was said, which its label has. Without one the label follows from its path.
+    /// The given name, which its label contains. Without one the label is derived from its path.
     pub name: Option<String>,
-    /// Name of the agent in mentions, where people write `@name`.
+    /// Name of the agent in mentions (`@name`).
     pub username: Option<Option<String>>,
     /// Purpose of the agent.
     pub description: Option<Option<String>>,
@@ -25,14 +26,13 @@ pub struct ConfigChanges {
 }
 
 impl ConfigChanges {
-    /// Returns whether nothing is to be changed.
+    /// Returns whether nothing would change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The fields that are named, but for the name, with what they are to be; `null` where one is
-    /// taken away.
+    /// The given fields, except the name, with their new values; `null` where a field is removed.
     #[must_use]
     pub fn named(&self) -> BTreeMap<&'static str, Option<&str>> {
         let Self {
@@ -71,10 +71,10 @@ impl ConfigChanges {
     }
 }
 
-/// Checks that nothing is said that is said elsewhere.
+/// Checks that fields do not repeat what is configured elsewhere.
 ///
 /// # Errors
-/// A folder or an app is given, with the place where that is said.
+/// A folder or an app is given, with the place where it is configured.
 pub fn check_place(workspace_dir: Option<&str>, app_id: Option<&str>) -> Result<(), Refusal> {
     let folder = "an agent has no folder of its own: grant one to the components whose tools it \
                   calls (`directories`)";
@@ -91,7 +91,7 @@ pub fn check_place(workspace_dir: Option<&str>, app_id: Option<&str>) -> Result<
 /// Checks a configuration.
 ///
 /// # Errors
-/// The first field that does not keep its limits.
+/// The first field that exceeds its limits.
 pub fn check_config(config: &AgentConfig) -> Result<(), Refusal> {
     let field = |field: &str| format!("/config/{field}");
     config
@@ -100,10 +100,10 @@ pub fn check_config(config: &AgentConfig) -> Result<(), Refusal> {
 }
 
 impl Agent {
-    /// Changes what is kept about it; none when that is so already.
+    /// Changes its description; no event if nothing changes.
     ///
     /// # Errors
-    /// It is archived; a field does not keep its limits, or is said elsewhere.
+    /// It is archived; a field exceeds its limits, or belongs elsewhere.
     pub fn describe(
         &self,
         changes: &ConfigChanges,
@@ -127,7 +127,7 @@ impl Agent {
         Ok((config != self.config).then(|| event(config)))
     }
 
-    /// All that was said about it, its name and its own prompt included.
+    /// Its whole description, with its name and its own prompt.
     #[must_use]
     pub fn described(&self) -> AgentConfig {
         AgentConfig {

@@ -1,4 +1,4 @@
-//! The structured session leaves the slot: completed, or terminated.
+//! A structured session leaves the slot: completed, or terminated.
 
 use super::Agent;
 use super::suspend::no_session;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 /// Default reason for the termination of a session.
 pub const TERMINATE_REASON: &str = "User terminated";
-/// Reason for the termination of a session whose time is up.
+/// Reason for the termination of an expired session.
 pub const EXPIRED: &str = "expired";
 
 impl Agent {
     /// Completes the session.
     ///
     /// # Errors
-    /// None is active.
+    /// No session is active.
     pub fn complete_session(&self, summary: Value, now: Timestamp) -> Result<Event, Refusal> {
         let Some(session) = &self.active_session else {
             return Err(no_session("Cannot complete: no active session"));
@@ -32,7 +32,7 @@ impl Agent {
     /// Terminates the session.
     ///
     /// # Errors
-    /// None is active.
+    /// No session is active.
     pub fn terminate_session(&self, reason: String, now: Timestamp) -> Result<Event, Refusal> {
         let Some(session) = &self.active_session else {
             return Err(no_session("Cannot terminate: no active session"));

@@ -7,7 +7,7 @@ use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 
 impl Agent {
-    /// Takes over a session that ended elsewhere. `source` names the format that it came in.
+    /// Imports a session that ended in another system. `source` names the format of the import.
     ///
     /// # Errors
     /// The agent is archived.

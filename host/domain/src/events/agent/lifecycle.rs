@@ -9,7 +9,7 @@ use crate::values::time::Timestamp;
 /// Default reason for archiving an agent.
 pub const ARCHIVE_REASON: &str = "User requested reset";
 
-/// The name of an agent that was given none: its type in title case.
+/// The default name of an agent: its type in title case.
 #[must_use]
 pub fn default_name(agent_type: &str) -> String {
     let words = agent_type
@@ -34,7 +34,7 @@ impl Agent {
         self.archived.is_some()
     }
 
-    /// Refuses every command on an archived agent but looking at it.
+    /// Refuses every command on an archived agent except reading it.
     ///
     /// # Errors
     /// It is archived.
@@ -49,7 +49,7 @@ impl Agent {
         Err(Refusal::new(ErrorCode::AgentArchived, message))
     }
 
-    /// Archives it: its stream stays, its path becomes free.
+    /// Archives it: its stream is kept, its path becomes free.
     ///
     /// # Errors
     /// It is archived already, or a structured session is active.

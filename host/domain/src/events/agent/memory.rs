@@ -1,5 +1,5 @@
 //! Ownership of an agent's memory. It decides for which user the agent remembers what it learns in
-//! a session, and what the successor of a user takes over.
+//! a session, and what a user's successor takes over.
 
 use super::Agent;
 use super::configure::SETTINGS_BYTES_MAX;
@@ -14,14 +14,14 @@ use serde_json::{Map, Value};
 pub enum OfWhom {
     /// All its users.
     Everybody,
-    /// The user whom the run is for, alone.
+    /// Only the user of the run.
     User,
 }
 
-/// Returns for whom an agent remembers what a step in a run for a user in this role tells it to.
+/// Returns the owner of what a step remembers in a run for a user in this role.
 ///
 /// A memory that is `for_all` is kept for all users if the user's sessions are visible to all; what
-/// was learned in a mentee's session stays theirs. Nothing is remembered for a user who is no
+/// was learned in a mentee's session stays the mentee's. Nothing is remembered for a user who is no
 /// longer assigned: their memories have been removed already.
 #[must_use]
 pub fn of_whom(role: Option<AgentRole>, for_all: bool) -> Option<OfWhom> {
@@ -33,8 +33,7 @@ pub fn of_whom(role: Option<AgentRole>, for_all: bool) -> Option<OfWhom> {
     })
 }
 
-/// The right that a user has to have still when something is stored that their agent learned of or
-/// from them.
+/// The right that a user must still have when the agent stores memories learned of or from them.
 #[must_use]
 pub fn right_for(of: OfWhom) -> Right {
     match of {
@@ -44,12 +43,12 @@ pub fn right_for(of: OfWhom) -> Right {
 }
 
 impl Agent {
-    /// Returns the event by which a successor takes over what the agent remembers of a user. None
-    /// if nothing is remembered.
+    /// Returns the event by which a successor takes over an agent's memories of a user. None if
+    /// there are no memories.
     ///
-    /// The successor's own keys win. The other's are taken in the order of their names, each for
-    /// which there is still room within [`SETTINGS_BYTES_MAX`]; the event names those for which
-    /// there was none.
+    /// The successor's own keys win. The other user's keys are taken in the order of their names,
+    /// as long as they fit within [`SETTINGS_BYTES_MAX`]. The event names the keys that did not
+    /// fit.
     #[must_use]
     pub fn transfer_memory(&self, from: &UserId, to: UserId, now: Timestamp) -> Option<Event> {
         let own = self.user_preferences.get(&to).cloned().unwrap_or_default();

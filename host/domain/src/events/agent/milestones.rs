@@ -1,8 +1,8 @@
 //! The events that a run of a structured session adds to its agent's stream. They record questions
 //! that began to wait, and questions that were withdrawn.
 //!
-//! The run's stream is what happened; this is the part of it that the agent's own story has. Both
-//! are in one commit.
+//! The run's stream is the full record; these events are the part of it in the agent's own stream.
+//! Both are in one commit.
 
 use super::Agent;
 use crate::agents::session::Withdrawal;
@@ -14,15 +14,15 @@ use crate::values::id::OperationId;
 use crate::values::time::Timestamp;
 
 impl Agent {
-    /// The questions that wait in its active session, if the run is one of that session.
+    /// The open questions of its active session, if the run is one of that session.
     pub(crate) fn pending_calls(&self, run: &Run) -> Option<Vec<OperationId>> {
         let session = self.active_session.as_ref()?;
         let calls = || session.phase.pending().map(|action| action.tool_call_id);
         (session.session_id == run.started.session).then(|| calls().collect())
     }
 
-    /// It without questions that wait no more, and what happened to them; `timed_out` are those
-    /// whose time was up.
+    /// The agent without questions that no longer wait, and the events of their withdrawal;
+    /// `timed_out` are the expired ones.
     pub(crate) fn without<'a>(
         &self,
         gone: impl Iterator<Item = &'a OperationId>,
@@ -47,7 +47,7 @@ impl Agent {
     }
 }
 
-/// The questions of a run that wait for an answer, in the order in which they were asked.
+/// The open questions of a run, in the order in which they were asked.
 #[must_use]
 pub fn questions(run: &Run) -> Vec<PendingAction> {
     let mut asking: Vec<&Open> = run
@@ -77,10 +77,10 @@ pub fn execution(run: &Run, now: Timestamp) -> Execution {
     }
 }
 
-/// Returns the events for the agent's stream once a run of its active session has become `run`.
-/// Questions that no longer wait are withdrawn, and new ones are asked; `timed_out` are those whose
-/// time was up. An answer is taken with [`Agent::answered`] before this. For a session that is not
-/// the active one there are no events.
+/// Returns the events for the agent's stream after a run of its active session has become `run`.
+/// Questions that no longer wait are withdrawn, and new ones are asked; `timed_out` are the expired
+/// ones. An answer is taken with [`Agent::answered`] before this. For a session that is not the
+/// active one there are no events.
 #[must_use]
 pub fn milestones(
     agent: &Agent,

@@ -1,4 +1,4 @@
-//! The client answers, or its question is withdrawn.
+//! The client's answers, and withdrawals of questions.
 
 use super::Agent;
 use super::suspend::no_session;
@@ -11,10 +11,10 @@ use crate::values::time::Timestamp;
 use crate::work::operation::Kept;
 
 impl Agent {
-    /// Takes the answer to the one question that waits, and goes on.
+    /// Takes the answer to the only open question, and continues.
     ///
     /// # Errors
-    /// Nothing waits, or something else does.
+    /// No question is open, or a different one is.
     pub fn resume_execution(
         &self,
         tool_call_id: OperationId,
@@ -37,10 +37,10 @@ impl Agent {
         }))
     }
 
-    /// Takes the answer to one of several questions that wait; the others go on waiting.
+    /// Takes the answer to one of several open questions; the others stay open.
     ///
     /// # Errors
-    /// No structured session is active, nothing waits, or something else does.
+    /// No structured session is active, no question is open, or a different one is.
     pub fn receive_client_response(
         &self,
         tool_call_id: OperationId,
@@ -88,7 +88,7 @@ impl Agent {
         }
     }
 
-    /// A question is not to be answered any more. Nothing when it does not wait.
+    /// Withdraws a question. No event if it is not open.
     #[must_use]
     pub fn withdraw_action(
         &self,

@@ -1,4 +1,5 @@
-//! The agent asks its client something: the session waits, and where the agent goes on is kept.
+//! The agent asks its client a question: the session waits, and the agent's point of continuation
+//! is stored.
 
 use super::Agent;
 use crate::agents::session::{Execution, PendingAction, Phase};
@@ -38,11 +39,11 @@ impl Agent {
         })))
     }
 
-    /// Asks something more while the session waits already.
-    /// There is an execution state, from which it continues after the answer.
+    /// Asks a further question while the session waits already. There is an execution state, from
+    /// which it continues after the answer.
     ///
     /// # Errors
-    /// No structured session is active, or it does not wait: then suspending is what asks.
+    /// No structured session is active, or it does not wait: then suspending asks the question.
     pub fn request_client_action(
         &self,
         action: PendingAction,

@@ -1,5 +1,5 @@
-//! Visibility of an agent's events to a user. It is the role matrix, applied to everything that is
-//! stored, whether it is read as it happens or later.
+//! Visibility of an agent's events to a user. It is the role matrix, applied to all stored events,
+//! whether read live or later.
 
 use crate::access::user::UserId;
 use crate::agents::role::AgentRole;
@@ -9,19 +9,19 @@ use crate::values::id::SessionId;
 /// Visibility of an event to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
-    /// They do.
+    /// The user sees it.
     Shown,
-    /// They do not.
+    /// The user does not see it.
     Hidden,
-    /// They do if this session is theirs.
+    /// The user sees it if this session is theirs.
     IfTheirs(SessionId),
 }
 
 /// Returns whether a user in a role sees an event of an agent.
 #[must_use]
 pub fn sight(role: AgentRole, user: &UserId, recorded: &Recorded) -> Sight {
-    // Knowledge about a user is for that user and for PRIMARY users, also when the agent learned it
-    // in a session.
+    // Knowledge about a user is visible to that user and to PRIMARY users only, also when the agent
+    // learned it in a session.
     if let Some(Event::PreferencesUpdated(PreferencesUpdated {
         user_id: Some(of), ..
     })) = &recorded.event

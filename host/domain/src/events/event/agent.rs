@@ -18,15 +18,15 @@ use serde_json::{Map, Value};
 pub struct AgentCreated {
     /// The agent.
     pub agent: AgentId,
-    /// The template it was made from.
+    /// The definition from which it was made.
     pub definition: DefinitionId,
     /// The agent's type.
     pub agent_type: String,
     /// Its address, unique among active agents.
     pub path: AgentPath,
-    /// The kind of address, as it was when the agent was made.
+    /// The kind of address at that time.
     pub kind: PathKind,
-    /// Configuration of the agent beside its address.
+    /// Configuration of the agent besides its address.
     #[serde(default, skip_serializing_if = "AgentConfig::is_empty")]
     pub config: AgentConfig,
     /// The agent that spawned it.
@@ -35,11 +35,11 @@ pub struct AgentCreated {
     pub owner_user_id: UserId,
     /// Its name.
     pub name: String,
-    /// Denials of the agents that spawned it. They bind this agent too, for as long as it lives.
+    /// Denials of the agents that spawned it. They bind this agent too, for its whole life.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// Permissions of all turns that spawned it, by personas, roles and paths. It may do no more,
-    /// for as long as it lives.
+    /// Permissions of all turns that spawned it, by personas, roles and paths. They bind this agent
+    /// too, for its whole life.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
     /// Time of creation.
@@ -68,13 +68,13 @@ pub struct PreferencesUpdated {
 pub struct PreferencesTransferred {
     /// The agent.
     pub agent: AgentId,
-    /// The user about whom the agent remembered them until now.
+    /// The user whom the agent's memories concerned until now.
     pub from: UserId,
-    /// The user about whom the agent remembers them from now on.
+    /// The user whom they concern from now on.
     pub to: UserId,
-    /// The keys that were merged into what it remembers of that user.
+    /// The keys that were merged into its memory of that user.
     pub preferences: Map<String, Value>,
-    /// The keys for which there was no room.
+    /// The keys that did not fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_behind: Vec<String>,
     /// Time of the transfer.
@@ -103,7 +103,7 @@ pub struct UserAssigned {
     pub user_id: UserId,
     /// The user's role.
     pub role: AgentRole,
-    /// The user who made the assignment.
+    /// The user who assigned the role.
     pub assigned_by: UserId,
     /// Time of the assignment.
     pub assigned_at: Timestamp,
@@ -118,7 +118,7 @@ pub struct RoleChanged {
     pub user_id: UserId,
     /// The role from now on.
     pub role: AgentRole,
-    /// The user who made the change.
+    /// The user who changed the role.
     pub changed_by: UserId,
     /// Time of the change.
     pub changed_at: Timestamp,
@@ -131,7 +131,7 @@ pub struct UserUnassigned {
     pub agent: AgentId,
     /// The user.
     pub user_id: UserId,
-    /// The user who made the removal.
+    /// The user who removed the assignment.
     pub unassigned_by: UserId,
     /// Time of the removal.
     pub unassigned_at: Timestamp,
@@ -153,7 +153,7 @@ pub struct AgentRenamed {
 pub struct AgentConfigured {
     /// The agent.
     pub agent: AgentId,
-    /// All of it from now on.
+    /// The whole new configuration.
     pub config: AgentConfig,
     /// Time of the update.
     pub updated_at: Timestamp,
@@ -164,7 +164,7 @@ pub struct AgentConfigured {
 pub struct PromptOverridden {
     /// The agent.
     pub agent: AgentId,
-    /// Its system prompt from now on; its definition's without.
+    /// Its new system prompt; its definition's without.
     pub system_prompt: Option<String>,
     /// Time of the override.
     pub overridden_at: Timestamp,
@@ -175,7 +175,7 @@ pub struct PromptOverridden {
 pub struct SettingsUpdated {
     /// The agent.
     pub agent: AgentId,
-    /// The keys to merge; `null` takes one away.
+    /// The keys to merge; `null` removes a key.
     pub settings: Map<String, Value>,
     /// Time of the update.
     pub updated_at: Timestamp,
@@ -199,8 +199,8 @@ pub struct SlotTaken {
     /// Time at which the session expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// Items on its record from another system: it begins anew here, and they do not count towards
-    /// its limit of items.
+    /// Items imported from another system. The session starts anew here, and these items do not
+    /// count towards its limit.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub items_imported: u32,
 }
@@ -248,8 +248,8 @@ pub struct ActionRequested {
     pub requested_at: Timestamp,
 }
 
-/// See [`super::Event::ResponseReceived`]. What became of the answer goes on record as an item of
-/// the session.
+/// See [`super::Event::ResponseReceived`]. The result of the answer is recorded as an item of the
+/// session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResponseReceived {
     /// The agent.
@@ -288,7 +288,7 @@ pub struct SessionImported {
     pub agent: AgentId,
     /// The session.
     pub session: PastSession,
-    /// The system from which it comes, as shown to people.
+    /// The system of origin, as shown to people.
     pub source: String,
     /// Time of the import.
     pub imported_at: Timestamp,
@@ -331,31 +331,31 @@ pub struct NoteRemembered {
     pub note: String,
     /// True if the note rests on content from outside: it then never becomes a system prompt.
     pub untrusted: bool,
-    /// The id under which it is found and forgotten. None of a note that an effect of a step kept:
+    /// The id by which it is found and forgotten. None for a note that an effect of a step stored:
     /// its id follows from the event's position ([`NoteId::of_position`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<NoteId>,
     /// The subject of the note, in a few words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// The place that the note comes from; none of a note that an effect of a step kept.
+    /// The origin of the note; none for a note that an effect of a step stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
-    /// Time at which the note was kept.
+    /// Time at which the note was stored.
     pub time: Timestamp,
 }
 
-/// The place that a note comes from.
+/// The origin of a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
-    /// The user for whom the run worked that kept it.
+    /// The user of the run that stored it.
     pub user_id: UserId,
-    /// The agent that wrote it: the one that remembers it, or one that read its session for it.
+    /// The agent that wrote it: the one that remembers it, or a reader of its session.
     pub written_by: AgentId,
     /// The run that wrote it.
     pub run: RunId,
-    /// The last turn that it was taken from; none of a note that was kept in the turn itself, whose
-    /// run says which that is.
+    /// The latest turn that it was taken from. None for a note stored within a turn, which its run
+    /// identifies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
 }
@@ -367,11 +367,11 @@ pub struct NoteForgotten {
     pub agent: AgentId,
     /// The note.
     pub note: NoteId,
-    /// The position of the event that kept it, whose content is erased with this.
+    /// The position of the event that stored it, whose content is erased by this event.
     pub position: u64,
     /// The session in which it was made.
     pub session: SessionId,
-    /// The user who had it forgotten, or for whom the agent worked that forgot it.
+    /// The user who had it deleted, or whose run deleted it.
     pub user_id: UserId,
     /// Time at which it was forgotten.
     pub time: Timestamp,

@@ -1,4 +1,4 @@
-//! Decisions of the boundary: the ledger's part of the events.
+//! Decisions of the boundary: the ledger's events.
 
 use crate::access::egress::Traffic;
 use crate::access::grant::OwnedFolder;
@@ -10,12 +10,12 @@ use crate::values::id::{OperationId, RunId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Decisions of one call that are put on record one by one. The others are counted.
+/// Decisions of one call that are recorded individually. Further ones are counted.
 pub const DECISIONS_RECORDED_MAX: usize = 64;
 /// Bytes of a decision's detail.
 pub const DETAIL_BYTES_MAX: usize = 256;
-/// Beginning of the detail that says of a call that failed that it was given its folders and opened
-/// nothing in them. It may have looked for a file elsewhere, which the host does not see.
+/// Beginning of the detail of a failed call that was given folders and opened nothing in them. It
+/// may have searched elsewhere, which the host does not see.
 pub const NOTHING_OPENED: &str = "nothing was opened in ";
 
 /// Result of a decision.
@@ -30,11 +30,11 @@ pub enum BoundaryVerdict {
     Limited,
 }
 
-/// All the times that a call asked for one capability and was answered in one way.
+/// All requests of a call for one capability that had the same answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundaryDecision {
-    /// The capability, such as `files.write`; the interface's name where no capability stands for
-    /// it, such as `wasi:sockets`.
+    /// The capability, such as `files.write`. An interface without a capability has its own name
+    /// here, such as `wasi:sockets`.
     pub capability: String,
     /// The answer.
     pub verdict: BoundaryVerdict,
@@ -50,46 +50,46 @@ pub struct BoundaryDecision {
 /// See [`super::Event::BoundaryDecided`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoundaryDecided {
-    /// The run. None for a call that none asked for: a run of a trigger, a poll of a connector,
-    /// a message that comes of no turn.
+    /// The run. None for a call outside a run: a trigger run, a poll of a connector, a message of
+    /// no turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// The operation that was performed; none for a step of the agent itself.
+    /// The performed operation; none for a step of the agent itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
-    /// The segment of it, counted from 0.
+    /// Its segment, counted from 0.
     pub segment: u32,
-    /// The agent that called, by its definition; for calls that are no agent's, `trigger:` or
-    /// `connector:` and the name of whoever called.
+    /// The calling agent, by its definition; for other calls, `trigger:` or `connector:` and the
+    /// name of the caller.
     pub definition: DefinitionId,
-    /// The user for whom it acts; none for a call that no user's turn or trigger makes.
+    /// The user for whom it acts; none for a call outside a user's turn or trigger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// The tool, or what else was asked for.
+    /// The tool, or the other subject of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The operator's name of the component that was called; none when it did not come to that.
+    /// The operator's name of the called component; none if no component was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
     /// Its code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Digest>,
-    /// The version of that code, by its manifest; none without one.
+    /// The version of that code, by its manifest; none if the manifest has no version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The grant that it had, as [`crate::events::event::ComponentAdmitted`] names it.
+    /// Its grant, as [`crate::events::event::ComponentAdmitted`] names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Digest>,
-    /// One entry for each capability, verdict and rule; uses of secrets and limits of the call each
-    /// have their own.
+    /// One entry for each capability, verdict and rule. Uses of secrets and limits of the call have
+    /// entries of their own.
     pub decisions: Vec<BoundaryDecision>,
     /// Number of further decisions that are not listed.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub left_out: u64,
-    /// The folders that the call had as its user's, its agent's or its session's own.
+    /// The folders of the call that belong to its user, its agent or its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<OwnedFolder>,
-    /// Traffic that the call sent out over HTTP.
+    /// HTTP traffic of the call.
     #[serde(default, skip_serializing_if = "Traffic::is_empty")]
     pub egress: Traffic,
     /// Time of the record.
@@ -103,16 +103,15 @@ pub struct ComponentAdmitted {
     pub component: String,
     /// Its code.
     pub code: Digest,
-    /// The version of that code, by its manifest; none without one.
+    /// The version of that code, by its manifest; none if the manifest has no version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The component's grant: a blob of JSON.
     pub grant: Digest,
-    /// Digest of the component's description of itself.
+    /// Digest of the component's own description.
     pub described: Digest,
-    /// The code that was admitted under this name before. It is there if that is other code or
-    /// describes itself otherwise, and no digest in the configuration says that the new code is
-    /// meant.
+    /// The code that was admitted under this name before. Present if that is other code or has
+    /// another description, and no digest in the configuration confirms the new code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Digest>,
     /// Time of the admission.

@@ -1,4 +1,4 @@
-//! Payloads of the host's stream about the keys by which services name users.
+//! Payloads of the host's stream about services' keys for users.
 
 use crate::access::user::UserId;
 use crate::agents::path::ConnectorKey;
@@ -12,7 +12,7 @@ pub struct ConnectorKeyBound {
     pub key: ConnectorKey,
     /// The user.
     pub user_id: UserId,
-    /// The user who made the binding.
+    /// The user who bound it.
     pub bound_by: UserId,
     /// Time of the binding.
     pub time: Timestamp,

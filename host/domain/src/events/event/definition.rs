@@ -1,4 +1,4 @@
-//! Payloads of the host's stream about the definitions that users make.
+//! Payloads of the host's stream about users' definitions.
 
 use crate::access::user::UserId;
 use crate::agents::definition::{DefinitionId, OwnDefinition};
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 pub struct DefinitionMade {
     /// Its id.
     pub definition: DefinitionId,
-    /// The definition of the configuration that it was made from. It is read again at every start:
-    /// what that loses, this loses too.
+    /// The configured definition that it was made from. It is read again at every start: what the
+    /// template loses, this definition loses too.
     pub template: DefinitionId,
     /// The user who made it.
     pub user_id: UserId,
-    /// Everything that the user said of it.
+    /// Everything that the user specified.
     pub own: OwnDefinition,
     /// Time of its making.
     pub time: Timestamp,
@@ -26,11 +26,11 @@ pub struct DefinitionMade {
 pub struct DefinitionRemoved {
     /// Its id.
     pub definition: DefinitionId,
-    /// The user who had made it.
+    /// The user who had made the definition.
     pub user_id: UserId,
     /// The user who removed it.
     pub removed_by: UserId,
-    /// The position of the event that made it, whose words are erased with this.
+    /// The position of the event that made it, whose texts are erased with it.
     pub position: u64,
     /// Time of the removal.
     pub time: Timestamp,

@@ -8,13 +8,13 @@ use crate::values::time::Timestamp;
 use crate::work::trouble::ServiceTrouble;
 use serde::{Deserialize, Serialize};
 
-/// The operator's choice about work that was under way when a backup was made.
+/// The operator's choice about work that was open at the time of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreChoice {
-    /// Nothing: none was.
+    /// No call was open.
     NothingOpen,
-    /// It goes on, and what was sent after the backup is sent again.
+    /// The call continues, and requests from after the backup are sent again.
     Resumed,
     /// It is settled, with an unknown outcome.
     SettledUnknown,
@@ -23,13 +23,13 @@ pub enum RestoreChoice {
 /// See [`super::Event::HostRestored`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRestored {
-    /// Time at which the backup was made.
+    /// Time of the backup.
     pub made_at: Timestamp,
-    /// The choice made about work that was under way.
+    /// The choice about work that was open.
     pub choice: RestoreChoice,
-    /// Turns that would go on by themselves.
+    /// Turns that would continue without further input.
     pub turns: u64,
-    /// Calls of theirs, of models and of tools, that would be made again.
+    /// Calls of models and tools that these turns would repeat.
     pub operations: u64,
     /// Inputs that waited for a turn.
     pub inputs: u64,
@@ -37,7 +37,7 @@ pub struct HostRestored {
     pub time: Timestamp,
 }
 
-/// The capability under which the ledger files a reading of the operator's.
+/// The ledger's name for an operator's reading of messages.
 pub const OPERATOR_READ: &str = "operator.read";
 
 /// See [`super::Event::OperatorRead`].
@@ -62,13 +62,13 @@ pub struct OperatorRead {
     pub time: Timestamp,
 }
 
-/// The trigger event on which a configuration was read again.
+/// The cause of a reload of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReloadCause {
     /// Its file changed.
     File,
-    /// Somebody asked for it over HTTP.
+    /// A request over HTTP.
     Request,
     /// The process got the signal SIGHUP.
     Signal,
@@ -77,40 +77,40 @@ pub enum ReloadCause {
 /// See [`super::Event::ConfigReloaded`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigReloaded {
-    /// The configuration that is in force from now on. Turns that begin under it name it
+    /// The configuration in force from now on. Turns that begin under it name it
     /// ([`super::RunStarted::configuration`]).
     pub configuration: Digest,
-    /// The one that was in force before.
+    /// The previous configuration.
     pub replaces: Digest,
     /// The trigger event.
     pub because: ReloadCause,
-    /// The user who asked for it, if somebody did.
+    /// The user who asked for it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
-    /// The keys that differ, without their values;
-    /// [`DIFFERENCES_MAX`](crate::values::difference::DIFFERENCES_MAX) at most.
+    /// The keys that differ, without their values; at most
+    /// [`DIFFERENCES_MAX`](crate::values::difference::DIFFERENCES_MAX).
     pub differences: Vec<Difference>,
     /// Number of differences beyond these.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub left_out: u64,
-    /// The keys that were changed since the start and are read at a start only.
+    /// The changed keys that only a restart applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart: Vec<String>,
-    /// Time from which it is in force.
+    /// Time from which it applies.
     pub time: Timestamp,
 }
 
-/// Bytes of the reason that the record of a refused configuration has.
+/// Bytes of the reason in the record of a refused configuration.
 pub const REFUSAL_BYTES_MAX: usize = 4 << 10;
 
 /// See [`super::Event::ConfigRefused`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigRefused {
-    /// The configuration that is in force, as before.
+    /// The configuration in force, which is unchanged.
     pub configuration: Digest,
-    /// The trigger event on which the other one was read.
+    /// The cause of the reload.
     pub because: ReloadCause,
-    /// The user who asked for it, if somebody did.
+    /// The user who asked for it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     /// The reason in words, without secrets; [`REFUSAL_BYTES_MAX`] at most.

@@ -1,4 +1,4 @@
-//! Payloads about an input from its acceptance on, and the sources of inputs.
+//! Payloads about an input after its acceptance, and the sources of inputs.
 
 use crate::access::user::UserId;
 use crate::agents::authority::{Denies, Permissions};
@@ -28,21 +28,21 @@ pub enum Source {
         trigger: TriggerName,
         /// The trigger event.
         trigger_event: TriggerEventId,
-        /// The measure by which replies go nowhere that say that there is nothing to do.
+        /// The rule by which replies without content ("nothing to do") are not sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         quiet: Option<Quiet>,
-        /// The chat into which replies go; none where they go to nobody.
+        /// The chat that receives replies; none if nobody receives them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<ReplyRoute>,
     },
-    /// Somebody outside, through a connector.
+    /// A person outside, through a connector.
     Connector {
-        /// The chat into which replies go: the one that it came from.
+        /// The chat that receives replies: the origin of the message.
         reply_to: ReplyRoute,
-        /// The service's ids of the messages that it was made of.
+        /// The service's ids of its messages.
         messages: Vec<String>,
     },
-    /// The beginning of a structured session: there is no message.
+    /// The beginning of a structured session, without a message.
     Opening,
     /// Another agent handed over work.
     Dispatch {
@@ -50,12 +50,11 @@ pub enum Source {
         reply_to: Option<ReplyTo>,
         /// The calling agent's path.
         from: String,
-        /// Time by which the work is to be done.
+        /// Time by which the work has to be done.
         deadline: Option<Timestamp>,
         /// Depth in calls.
         depth: u32,
-        /// Number of hops that the calling run had
-        /// ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+        /// Number of hops of the calling run ([`crate::work::dispatch::DispatchLimits::hops_max`]).
         hops: u32,
         /// Priority of the work.
         priority: Priority,
@@ -75,13 +74,13 @@ pub enum Source {
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
     },
-    /// A reply for which no operation waits any more.
+    /// A reply without a waiting operation.
     LateReply {
         /// The replying agent's path.
         from: String,
-        /// Depth in calls of the run that handed over the work.
+        /// Call depth of the run that handed over the work.
         depth: u32,
-        /// One hop more than the work had that it replies to.
+        /// The hops of the work that it replies to, plus one.
         hops: u32,
         /// Depth in spawns of that run.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -95,15 +94,15 @@ pub enum Source {
         /// Accounts shared by all work that follows from the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
-        /// Time by which the work is to be done that this reply comes of.
+        /// The deadline of the work from which this reply follows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
-    /// A reminder that the agent set itself; not to be dealt with before it is due.
+    /// A reminder that the agent set itself. It waits until it is due.
     Reminder {
         /// Time at which the reminder is due.
         due: Timestamp,
-        /// Depth in calls of the run that set it.
+        /// Call depth of the run that set it.
         depth: u32,
         /// Depth in spawns of that run.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -120,14 +119,14 @@ pub enum Source {
         /// Accounts shared by all work that follows from the same message.
         #[serde(default, skip_serializing_if = "Accounts::is_empty")]
         accounts: Accounts,
-        /// Time by which the work is to be done that this reminder comes of.
+        /// The deadline of the work from which this reminder follows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
     },
 }
 
 impl Source {
-    /// Returns whether the input is a message, and not work that a caller waits for or an opening.
+    /// Returns whether the input is a message. Work with a waiting caller and an opening are not.
     #[must_use]
     pub fn is_words(&self) -> bool {
         matches!(
@@ -140,10 +139,10 @@ impl Source {
         )
     }
 
-    /// Returns whether the input may join an open run, in which it stays a message of its own, with
-    /// its speaker and its mark. Only messages do, and of those no late reply and no reminder that
-    /// comes of a turn with any limit on its authority. A run that began without that limit would
-    /// act on it without.
+    /// Returns whether the input may join an open run. There it stays a separate message, with its
+    /// speaker and its mark. Only messages may join, except late replies, and reminders of a turn
+    /// with any limit on its authority. A run that began without that limit would act on the
+    /// reminder without it.
     #[must_use]
     pub fn may_join(&self) -> bool {
         match self {
@@ -162,8 +161,7 @@ impl Source {
         }
     }
 
-    /// Returns what the input waits for if nothing else was specified: a message joins the run
-    /// under way.
+    /// Returns what the input waits for by default: a message joins the open run.
     #[must_use]
     pub fn waits_for(&self) -> queue::WaitKind {
         if self.may_join() {
@@ -209,8 +207,8 @@ impl Source {
         }
     }
 
-    /// Returns the denials of a run that begins with the input, besides those of its agent. Work
-    /// that is handed over or postponed stays bound by the denials of the run it comes from.
+    /// Returns the denials of a run that begins with the input, in addition to those of its agent.
+    /// Work that is handed over or postponed stays bound by the denials of its original run.
     #[must_use]
     pub fn denies(&self) -> Option<&Denies> {
         match self {
@@ -233,8 +231,7 @@ impl Source {
         }
     }
 
-    /// Returns the accounts that a run draws on that begins with the input. None if a message
-    /// begins the run.
+    /// Returns the accounts of a run that begins with the input. None if a message begins the run.
     #[must_use]
     pub fn accounts(&self) -> Option<&Accounts> {
         match self {
@@ -298,14 +295,14 @@ pub struct InputAccepted {
     pub message: Option<Draft>,
     /// The model that its turn is to use.
     pub model: Option<String>,
-    /// The kind of wait that the queue's rules chose on inbound message; none for that of the
-    /// source ([`Source::waits_for`]).
+    /// The kind of wait that the queue's rules chose on receipt; none for that of the source
+    /// ([`Source::waits_for`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<queue::WaitKind>,
-    /// Priority that the sender asks for; none to use that of the source.
+    /// Priority that the sender requested; none to use that of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// Labels that the sender put on the message. No agent is told of them.
+    /// Labels that the sender put on the message. Agents do not see them.
     #[serde(default, skip_serializing_if = "MessageLabels::is_empty")]
     pub labels: MessageLabels,
     /// Time of acceptance.
@@ -366,8 +363,8 @@ pub struct InputCancelled {
 pub struct InputsDropped {
     /// The session.
     pub session: SessionId,
-    /// The inputs, those that had waited longest. None when a turn that was to report earlier ones
-    /// never came to be.
+    /// The dropped inputs, oldest first. None when the turn that was to report earlier ones was
+    /// never made.
     pub inputs: Vec<InputId>,
     /// The overflow to report: these inputs, and those dropped before that no turn has reported
     /// yet.
@@ -378,17 +375,17 @@ pub struct InputsDropped {
 
 /// See [`super::Event::InputDead`].
 ///
-/// The input may have been taken in by a run whose turn is kept, and what the turn did with it: the
-/// host gave that run up.
+/// The input, whose run the host gave up. It may have been claimed by a run with a stored turn, and
+/// the turn may have acted on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputDead {
     /// The input.
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// The reason why it was put aside.
+    /// The reason why it was set aside.
     pub reason: String,
-    /// Time at which it was put aside.
+    /// Time at which it was set aside.
     pub time: Timestamp,
 }
 

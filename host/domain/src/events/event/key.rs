@@ -23,7 +23,7 @@ pub struct KeyIssued {
     pub hash: Digest,
     /// The user who issued it.
     pub issued_by: UserId,
-    /// The key that was used to issue it; none when it was issued otherwise.
+    /// The key that was used to issue it; none if it was issued with other credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issued_with: Option<KeyId>,
     /// Time of issue.

@@ -1,4 +1,4 @@
-//! Payloads about the values that tools keep in buckets.
+//! Payloads about tools' values in buckets.
 
 use crate::access::bucket::WrittenEntry;
 use crate::access::grant::BucketPlace;
@@ -13,7 +13,7 @@ pub struct KeyValueWritten {
     pub run: RunId,
     /// The call that wrote.
     pub operation: OperationId,
-    /// The segment of it, counted from 0.
+    /// Its segment, counted from 0.
     pub segment: u32,
     /// The bucket.
     pub place: BucketPlace,

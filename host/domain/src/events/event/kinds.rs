@@ -1,22 +1,22 @@
-//! The list of event kinds, taken from the very code that reads them. So no second list can be
-//! forgotten.
+//! The list of event kinds, derived from the code that reads them. There is no second list to
+//! maintain.
 
 use super::Event;
 use serde::Deserialize;
 use serde::de::value::MapDeserializer;
 use std::fmt;
 
-/// The kinds that are written today, in the order of the variants of [`Event`].
+/// The current kinds, in the order of the variants of [`Event`].
 #[must_use]
 pub fn kinds() -> &'static [&'static str] {
-    // No such kind exists: the code that reads it reports which ones do.
+    // No such kind exists: the deserializer reports the kinds that do.
     let nothing = MapDeserializer::<_, Expected>::new(std::iter::once(("type", "")));
     Event::deserialize(nothing)
         .err()
         .map_or(&[], |Expected(kinds)| kinds)
 }
 
-/// The kinds that would have been accepted instead.
+/// The expected kinds.
 #[derive(Debug)]
 struct Expected(&'static [&'static str]);
 

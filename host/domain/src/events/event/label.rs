@@ -1,5 +1,5 @@
-//! Payloads of a session's stream that treat the session as a label on a thread. They record its
-//! name, the thread it points to, and its deletion.
+//! Payloads of a session's stream about the session as a label on a thread: its name, the thread it
+//! points to, and its deletion.
 
 use crate::access::user::UserId;
 use crate::thread::message::Message;
@@ -26,7 +26,7 @@ pub struct SessionRenamed {
 pub struct SessionPinned {
     /// The session.
     pub session: SessionId,
-    /// True if it is pinned from now on; it was pinned at `time`.
+    /// True if it is pinned now; it was pinned at `time`.
     pub pinned: bool,
     /// Time of the change.
     pub time: Timestamp,
@@ -37,7 +37,7 @@ pub struct SessionPinned {
 pub struct SessionAttributed {
     /// The session.
     pub session: SessionId,
-    /// The keys to merge; `null` takes a key away.
+    /// The keys to merge; `null` removes a key.
     pub attributes: Map<String, Value>,
     /// Time of the change.
     pub time: Timestamp,
@@ -70,7 +70,7 @@ pub struct SessionDeleted {
 pub struct QueueConfigured {
     /// The session.
     pub session: SessionId,
-    /// The session's own queue settings from now on. Settings that are left out are the operator's.
+    /// The session's own new queue settings. Omitted settings are the operator's.
     pub queue: QueueOverride,
     /// Time of the change.
     pub time: Timestamp,
@@ -79,15 +79,14 @@ pub struct QueueConfigured {
 /// See [`super::Event::TurnsImported`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnsImported {
-    /// The session that they were imported for. It may be opened later, or never when the import
-    /// broke off.
+    /// The session of the import. It may be opened later, or never if the import failed.
     pub session: SessionId,
     /// Its agent.
     pub agent: AgentId,
-    /// The turns, each after its parent; a parent that is not among them was there.
+    /// The turns, each after its parent; a parent outside the list existed before.
     pub turns: Vec<ImportedTurn>,
-    /// The position of the event whose place it takes, because the messages of its turns were
-    /// purged. The turns keep their places in the tree, and have neither messages nor states any
+    /// The position of the event that this one replaces, because the messages of its turns were
+    /// purged. The turns keep their places in the tree, but have no messages and no states any
     /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased: Option<u64>,
@@ -95,13 +94,13 @@ pub struct TurnsImported {
     pub time: Timestamp,
 }
 
-/// A turn that was made elsewhere, with all its messages.
+/// A turn from another system, with all its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImportedTurn {
     /// Its node.
     pub turn: TurnNode,
-    /// Time of the commit in the system where it was made.
+    /// Time of the commit in that system.
     pub committed: Timestamp,
-    /// Its messages in order; none in the place of one that was erased there.
+    /// Its messages in order; none in the place of an erased one.
     pub messages: Vec<Option<Message>>,
 }

@@ -1,5 +1,4 @@
-//! Payloads of a connector's stream: what arrived from people outside, what is to be sent to them,
-//! and what became of it.
+//! Payloads of a connector's stream: inbound messages, outbound messages, and the fate of both.
 
 use crate::access::user::UserId;
 use crate::agents::path::{ConnectorKey, ConnectorName};
@@ -12,7 +11,7 @@ use crate::work::connector::{Choice, Incoming, Outbound};
 use crate::work::trouble::ServiceTrouble;
 use serde::{Deserialize, Serialize};
 
-/// Characters of the digest of a lost chunk's id, by which the next try is another one.
+/// Characters of a lost chunk's id digest. They give the next attempt a different id.
 const LOST_CHARS: usize = 16;
 
 /// A message that arrived.
@@ -20,7 +19,7 @@ const LOST_CHARS: usize = 16;
 pub struct InboundMessage {
     /// Its id here.
     pub id: TriggerEventId,
-    /// The message, as the service told it.
+    /// The message, as the service sent it.
     pub message: Incoming,
 }
 
@@ -29,9 +28,9 @@ pub struct InboundMessage {
 pub struct ConnectorReceived {
     /// The connector.
     pub connector: ConnectorName,
-    /// Messages that had not arrived before, in the service's order.
+    /// New messages, in the service's order.
     pub inbound_messages: Vec<InboundMessage>,
-    /// The place where the next poll goes on; none to leave it as it was.
+    /// The position from which the next poll continues; none to keep the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Time of inbound message.
@@ -53,25 +52,25 @@ pub enum InboundMessageOutcome {
         /// Its agent.
         agent: AgentId,
     },
-    /// It was the answer to a question.
+    /// It answered a question.
     Answered {
         /// The user that the sender is.
         user: UserId,
         /// The question.
         operation: OperationId,
     },
-    /// It was a directive to the queue, which was followed: there is no input.
+    /// It was a directive to the queue, which was applied: it became no input.
     Configured {
         /// The user that the sender is.
         user: UserId,
         /// The session.
         session: SessionId,
     },
-    /// It is from nobody whom this host knows.
+    /// The sender is unknown to this host.
     Ignored,
-    /// It is from nobody whom this host knows, who was told so.
+    /// The sender is unknown to this host, and was informed.
     Unknown,
-    /// It is from nobody whom this host knows, who got a pairing code.
+    /// The sender is unknown to this host, and received a pairing code.
     Paired,
     /// It was refused for good.
     Refused {
@@ -89,23 +88,23 @@ pub struct InboundMessagesSettled {
     pub inbound_messages: Vec<TriggerEventId>,
     /// The outcome of all of them.
     pub outcome: InboundMessageOutcome,
-    /// Time at which it did.
+    /// Time of the outcome.
     pub time: Timestamp,
 }
 
 /// See [`super::Event::PairingOffered`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairingOffered {
-    /// The sender, as the service knows them.
+    /// The sender, in the service's terms.
     pub key: ConnectorKey,
     /// The sender's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The chat in which the code was told.
+    /// The chat that received the code.
     pub chat: String,
     /// The code.
     pub code: String,
-    /// Time until which it counts.
+    /// Time until which it is valid.
     pub expires: Timestamp,
     /// Time of the offer.
     pub time: Timestamp,
@@ -114,9 +113,9 @@ pub struct PairingOffered {
 /// See [`super::Event::PairingSettled`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairingSettled {
-    /// The sender, as the service knows them.
+    /// The sender, in the service's terms.
     pub key: ConnectorKey,
-    /// The user that they are from now on; none if it was declined or expired.
+    /// The user assigned to the sender; none if it was declined or expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// Time at which it was settled.
@@ -140,17 +139,17 @@ pub enum OutboundMessageCause {
         session: SessionId,
         /// The run that asks.
         run: RunId,
-        /// The question: the id under which it is answered.
+        /// The question: the id for its answer.
         operation: OperationId,
     },
-    /// A message that no turn was begun with.
+    /// A message that no turn processed.
     Input {
         /// The session.
         session: SessionId,
-        /// The input that was put aside.
+        /// The input that was set aside.
         input: InputId,
     },
-    /// The host's own words to a sender: who they are is not known, or their message was refused.
+    /// The host's own text to a sender who is unknown, or whose message was refused.
     Host {
         /// The inbound message that it answers.
         inbound_message: TriggerEventId,
@@ -171,12 +170,12 @@ pub struct OutboundMessageQueued {
     pub outbound_message: OutboundMessageId,
     /// The chat, in the service's terms.
     pub chat: String,
-    /// The text, in Markdown; of a question, the question.
+    /// The text, in Markdown. For a question, it is the question.
     pub text: String,
     /// The choices of a question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
-    /// The text of a question where its choices cannot be buttons.
+    /// The text of a question for services without buttons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_buttons: Option<String>,
     /// The cause.
@@ -204,8 +203,8 @@ impl OutboundMessageId {
         format!("{}-{chunk}", self.idempotency_key())
     }
 
-    /// The idempotency key of a chunk that is sent once more, because the one that the service took
-    /// under an id did not arrive.
+    /// The idempotency key of a chunk that is sent once more, because the service lost the one that
+    /// it accepted under an id.
     #[must_use]
     pub fn chunk_key_after(self, chunk: u32, lost: &str) -> String {
         let lost = Digest::of(lost.as_bytes()).hex();
@@ -223,13 +222,13 @@ pub struct OutboundMessageStarted {
     pub outbound_message: OutboundMessageId,
     /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// Number of the chunk that is about to be sent, from 0, of a text that was split.
+    /// Number of the chunk that is about to be sent, from 0, if the text was split.
     pub chunk: u32,
-    /// The service's id of the message that the chunk is put into by an edit; none if it is a
-    /// message of its own.
+    /// The service's id of the message that the chunk is added to by an edit; none if it is a
+    /// separate message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<String>,
-    /// Time at which it is about to be sent.
+    /// Time immediately before it is sent.
     pub time: Timestamp,
 }
 
@@ -237,30 +236,30 @@ pub struct OutboundMessageStarted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum OutboundMessageOutcome {
-    /// The service took it, under these ids of its own, one for each chunk.
+    /// The service accepted it, with one service id for each chunk.
     Delivered {
         /// The ids.
         service_ids: Vec<String>,
     },
-    /// A chunk of it was taken; others are to follow.
+    /// A chunk of it was accepted; further chunks follow.
     Chunk {
-        /// The service's id of it.
+        /// The service's id of the message.
         service_id: String,
     },
-    /// It was not taken, and is tried again.
+    /// It was not accepted, and is tried again.
     Failed {
         /// The reason.
         reason: String,
         /// Time of the next attempt.
         retry_at: Timestamp,
     },
-    /// It cannot be told whether it was taken. It is not sent again.
+    /// It is unknown whether it was accepted. It is not sent again.
     Unknown {
         /// The reason.
         reason: String,
     },
-    /// A chunk that the service took did not arrive after all. Others are sent as before. The
-    /// message is given up when all of them were.
+    /// A chunk that the service accepted was not delivered after all. The other chunks are sent as
+    /// before. The message is given up when all chunks are done.
     Undelivered {
         /// Number of the chunk, from 0.
         chunk: u32,
@@ -285,10 +284,10 @@ pub struct OutboundMessageSettled {
     #[serde(flatten)]
     pub outcome: OutboundMessageOutcome,
     /// The service's id of the message that another attempt edits, as this one did; none if another
-    /// one is a message of its own.
+    /// attempt is a separate message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<String>,
-    /// Time at which it was known.
+    /// Time of the outcome.
     pub time: Timestamp,
 }
 
@@ -299,12 +298,12 @@ pub struct OutboundMessageRequeued {
     pub connector: ConnectorName,
     /// The message.
     pub outbound_message: OutboundMessageId,
-    /// The user who has it tried again.
+    /// The user who requeued it.
     pub by: UserId,
     /// The service's id of the message that the next attempt edits, as the last one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edits: Option<String>,
-    /// Time at which it was.
+    /// Time of the attempt.
     pub time: Timestamp,
 }
 

@@ -1,5 +1,5 @@
-//! Payloads about the purge of something that was deleted. They are in the stream of the session or
-//! the agent, and carry no messages.
+//! Payloads about the purge of deleted sessions and agents. They are in the stream of the session
+//! or the agent, and contain no messages.
 
 use crate::access::user::UserId;
 use crate::agents::definition::DefinitionId;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct PurgeBegun {
     /// The agent, or the session's.
     pub agent: AgentId,
-    /// The remains of what is purged.
+    /// The remains of the purged data.
     pub remains: Remains,
     /// The user who began the purge.
     pub begun_by: UserId,
@@ -22,7 +22,7 @@ pub struct PurgeBegun {
     pub time: Timestamp,
 }
 
-/// The remains of something that was purged: that it existed, to whom it belonged, and since when.
+/// The remains of purged data: that it existed, to whom it belonged, and since when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Remains {
@@ -45,7 +45,7 @@ pub enum Remains {
     },
     /// The remains of an agent.
     Agent {
-        /// The template it was made from.
+        /// The definition from which it was made.
         definition: DefinitionId,
         /// The agent's type.
         agent_type: String,
@@ -55,7 +55,7 @@ pub enum Remains {
         kind: PathKind,
         /// The agent that spawned it.
         parent: Option<AgentId>,
-        /// The topmost agent above it; itself when none is.
+        /// The topmost agent above it; itself if there is none.
         root: AgentId,
         /// The user to whom it belonged.
         owner_user_id: UserId,
@@ -65,7 +65,7 @@ pub enum Remains {
 }
 
 impl Remains {
-    /// The session, if it is of one.
+    /// The session, if this is one.
     #[must_use]
     pub fn session(&self) -> Option<SessionId> {
         match self {
@@ -89,8 +89,8 @@ pub struct Purged {
     pub erased: Erased,
     /// Amount that stays, and why.
     pub kept: KeptByPurge,
-    /// Usage of the erased turns, by day and model: the sums stay, and not whose they were. Those
-    /// of an agent's sessions are with the purge of each session.
+    /// Usage of the erased turns, by day and model: the sums are kept, without their users. The
+    /// usage of an agent's sessions is in the purge of each session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<UsageShare>,
     /// Time at which the purge was done.
@@ -102,9 +102,9 @@ pub struct Purged {
 pub struct Erased {
     /// Sessions.
     pub sessions: u64,
-    /// Turns of which nothing is left but their place in the tree.
+    /// Turns of which only their place in the tree is kept.
     pub turns: u64,
-    /// Events that keep their place in the chain, and of which payload and salt are gone.
+    /// Events that keep their place in the chain without payload and salt.
     pub events: u64,
     /// Messages.
     pub messages: u64,
@@ -114,7 +114,7 @@ pub struct Erased {
     pub blob_bytes: u64,
     /// Keys in buckets.
     pub bucket_keys: u64,
-    /// Requests that were remembered under a key.
+    /// Remembered requests with an idempotency key.
     pub requests: u64,
 }
 
@@ -135,14 +135,14 @@ impl Erased {
     }
 }
 
-/// Amount that a purge left, because others point to it.
+/// Amount that a purge kept, because others refer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KeptByPurge {
-    /// Turns that a session which was not deleted shows in its thread or has made. All their
-    /// messages stay.
+    /// Turns that a session which was not deleted made, or shows in its thread. All their messages
+    /// are kept.
     pub turns: u64,
-    /// Writes to buckets that are not the session's alone: its component's, its agent's, its user's
-    /// or another session's.
+    /// Writes to buckets that the session shares: its component's, its agent's, its user's or
+    /// another session's.
     pub bucket_writes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! An event with everything that is stored beside its payload.
+//! An event with its stored metadata.
 
 use super::Event;
 use crate::values::digest::{Digest, Salt};
@@ -6,7 +6,7 @@ use crate::values::id::{AgentId, EventId, InputId, RunId, SessionId};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The subject of an event, for filters and for who may see it.
+/// The subject of an event, for filters and for visibility.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Subject {
     /// The agent.
@@ -28,10 +28,9 @@ pub struct NewEvent {
     pub subject: Subject,
     /// The cause of the event: `user:<id>`, `agent:<path>`, `host`.
     pub actor: String,
-    /// The event or input that led to it.
+    /// The event or input that caused it.
     pub causation: Option<EventId>,
-    /// The id of the input from which it follows. It ties together everything that follows from one
-    /// input.
+    /// The id of the input that caused it. All events that follow from one input share it.
     pub correlation: Option<InputId>,
     /// Time of the event.
     pub time: Timestamp,
@@ -52,13 +51,13 @@ pub struct Recorded {
     pub id: EventId,
     /// Its CloudEvents type.
     pub kind: String,
-    /// The event itself; none when it was erased.
+    /// The event itself; none if it was erased.
     pub event: Option<Event>,
     /// The subject of the event.
     pub subject: Subject,
     /// The actor that caused it.
     pub actor: String,
-    /// The event or input that led to it.
+    /// The event or input that caused it.
     pub causation: Option<EventId>,
     /// The input from which it follows.
     pub correlation: Option<InputId>,

@@ -1,4 +1,4 @@
-//! Payloads of a run's stream: what happens in a run.
+//! Payloads of a run's stream.
 
 use crate::access::tool::EffectClass;
 use crate::access::user::UserId;
@@ -47,13 +47,13 @@ pub struct RunStarted {
     pub component: Digest,
     /// The agent's view of the host, frozen at the start.
     pub resolved_config: ResolvedConfigDigests,
-    /// The configuration of the host under which it began, as a whole.
+    /// The whole configuration of the host at the start of the run.
     pub configuration: Digest,
-    /// The persona as which its session is led, if any. By it the turn loses what its persona is
-    /// denied while it is under way.
+    /// The persona of its session, if any. While the turn is open, it loses what its persona is
+    /// denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<PersonaId>,
-    /// The turn on which it builds.
+    /// The turn before it.
     pub base: Option<TurnId>,
     /// The last message of that turn; 0 without one.
     pub base_message: u64,
@@ -63,16 +63,16 @@ pub struct RunStarted {
     pub session_state: Digest,
     /// The inputs that it claimed, in order.
     pub claimed: Vec<InputId>,
-    /// True if the inputs are one message, as those are that were collected.
+    /// True if the inputs are one message, as collected ones are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub collected: bool,
-    /// The report about inputs that were dropped before this run. No later run reports them again.
+    /// The report about inputs dropped before this run. Later runs do not repeat it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow: Option<OverflowNotice>,
     /// The limits of the run.
     pub limits: TurnLimits,
-    /// The accounts it shares with all work that follows from one message. None when a message
-    /// began it ([`RunStarted::accounts`]).
+    /// The accounts it shares with all work that follows from one message. None if a message began
+    /// it ([`RunStarted::accounts`]).
     #[serde(default, skip_serializing_if = "Accounts::is_empty")]
     pub accounts: Accounts,
     /// Time at which it ends as timed out, whatever it waits for.
@@ -84,31 +84,30 @@ pub struct RunStarted {
     /// Depth in spawns.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub spawn_depth: u32,
-    /// Number of hops with which it begins ([`crate::work::dispatch::DispatchLimits::hops_max`]).
+    /// Number of hops at its start ([`crate::work::dispatch::DispatchLimits::hops_max`]).
     pub hops: u32,
-    /// Priority of the run. Its steps and model calls go before those of the same user's less
-    /// urgent runs.
+    /// Priority of the run. Its steps and model calls precede those of the same user's less urgent
+    /// runs.
     pub priority: Priority,
     /// Denials of the agents above its own.
     #[serde(default, skip_serializing_if = "Denies::is_empty")]
     pub denies: Denies,
-    /// Permissions of the persona under which its session is led. Those of the turns that handed
-    /// over the work are included.
+    /// Permissions of its session's persona. Those of the turns that handed over the work are
+    /// included.
     #[serde(default, skip_serializing_if = "Permissions::are_all")]
     pub permissions: Permissions,
-    /// True if the thread before it, or what its agent remembers, rests on content from outside
+    /// True if the thread before it, or its agent's memory, rests on content from outside
     /// ([`crate::events::run::Run::is_untrusted`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// The notes that its models see beside the user's words ([`crate::work::hints`]), best first.
-    /// A note that is forgotten meanwhile is left out from then on.
+    /// The notes in its models' prompts beside the user's words ([`crate::work::hints`]), best
+    /// first. A forgotten note is left out from then on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<Hint>,
-    /// The sections that follow the prompts of its models, as they were when it began; none when
-    /// there was nothing to say.
+    /// The sections after the prompts of its models, as they were when it began; none if empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<FrozenSections>,
-    /// The user for whom it works: from whom its first input is.
+    /// The user for whom it works: the sender of its first input.
     pub user_id: UserId,
     /// The configuration with which its session was opened, a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +115,7 @@ pub struct RunStarted {
     /// Time at which its session expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_expires_at: Option<Timestamp>,
-    /// The parts of its prompt and settings that are the agent's own, a blob of JSON
+    /// The agent's own parts of its prompt and settings, a blob of JSON
     /// ([`crate::work::basis::Overrides`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Digest>,
@@ -124,11 +123,11 @@ pub struct RunStarted {
     /// in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacts: Option<Box<Compaction>>,
-    /// The newest compaction of its thread, from which on its models see it; none of a thread that
+    /// The latest compaction of its thread, from which its models see it; none for a thread that
     /// was never compacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Compacted>,
-    /// The model that the input or the session asked for.
+    /// The model that the input or the session requested.
     pub model: Option<String>,
     /// The settings of its models' replies: those of its session over those of its definition.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
@@ -138,8 +137,8 @@ pub struct RunStarted {
 }
 
 impl RunStarted {
-    /// Returns the start of the first run of a chat, which claims nothing and is narrowed by
-    /// nothing.
+    /// Returns the start of the first run of a chat, without inputs and without limits on its
+    /// authority.
     #[must_use]
     pub fn of(
         run: RunId,
@@ -191,7 +190,7 @@ impl RunStarted {
         }
     }
 
-    /// Returns the accounts that the run draws on, and all work that comes of it.
+    /// Returns the accounts that the run and all work from it draw on.
     #[must_use]
     pub fn accounts(&self) -> Accounts {
         if self.accounts.is_empty() {
@@ -213,32 +212,32 @@ pub struct RunStepped {
     pub basis: Basis,
     /// Outcomes that arrived with this commit.
     pub settled: Vec<Settlement>,
-    /// Inputs that it claimed beyond those of the run's start.
+    /// Inputs that it claimed in addition to those of the run's start.
     pub claimed: Vec<InputId>,
-    /// The news that the guest was given.
+    /// The news for the guest.
     pub news: Vec<News>,
-    /// The most hops of what it claimed, and of the run before it.
+    /// The most hops of its inputs, and of the run before it.
     pub hops: u32,
     /// Messages that entered the thread before the step: results and the user's messages.
     pub heard: Vec<Message>,
-    /// True if the history of ended sessions that the step was shown rests on content from outside.
+    /// True if the history of ended sessions in the step's input rests on content from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub history_untrusted: bool,
     /// The guest's decision, word for word.
     pub decision: Decision,
     /// The effects that it asked for.
     pub effects: Vec<Effect>,
-    /// The memo that the step hands to the next one.
+    /// The memo for the next step.
     pub memo: Option<Memo>,
-    /// Messages that entered the thread with the decision: what the agent said, synthetic results,
+    /// Messages that entered the thread with the decision: the agent's messages, synthetic results,
     /// the reply.
     pub said: Vec<Message>,
     /// Operations that it started.
     pub started: Vec<Operation>,
-    /// Settlements of what the decision stopped: cancelled operations, and what a turn's end cuts
-    /// off.
+    /// Settlements of what the decision stopped: cancelled operations, and operations that the
+    /// turn's end cuts off.
     pub stopped: Vec<Settlement>,
-    /// A running hash over everything that the guest read. It reveals a replay that diverges.
+    /// A running hash over everything that the guest read. It reveals a diverging replay.
     pub answers: Digest,
     /// Resources that the guest's call used.
     pub usage: CallUsage,
@@ -265,19 +264,19 @@ pub struct StepFailed {
     pub time: Timestamp,
 }
 
-/// The fault of a step that came to nothing. Its word is an error code.
+/// The fault of a failed step. Its serialised word is an error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepFault {
-    /// The host could not do its part.
+    /// The host failed.
     Faulted,
-    /// The agent returned something that is not acceptable.
+    /// The agent returned an invalid result.
     Refused,
     /// The agent crashed.
     Trapped,
-    /// It took more memory than it may.
+    /// It exceeded its memory limit.
     OutOfMemory,
-    /// It computed for longer than it may.
+    /// It exceeded its CPU limit.
     OutOfCpu,
     /// It took longer than it may.
     TimedOut,
@@ -297,9 +296,9 @@ words!(StepFault {
 pub struct RunRecovered {
     /// The run.
     pub run: RunId,
-    /// The number in a row, with no progress in between, counted from 1.
+    /// The number in a row without progress in between, counted from 1.
     pub count: u32,
-    /// The time at which it is gone on with.
+    /// The time of the continuation.
     pub time: Timestamp,
 }
 
@@ -321,8 +320,8 @@ pub struct OperationStarted {
     pub operation: OperationId,
     /// The segment about to be sent.
     pub segment: u32,
-    /// The effect that it has from now on, if it is more than what it was begun with: of a model
-    /// whose place a program has taken since.
+    /// The effect from now on, if it is more than the effect at the beginning. That happens when a
+    /// program has replaced a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<EffectClass>,
     /// Time at which it started.
@@ -336,16 +335,16 @@ pub struct OperationAttempted {
     pub run: RunId,
     /// The operation.
     pub operation: OperationId,
-    /// The attempt about to be made, counted from 0. The first is recorded with the step that asks
-    /// for it.
+    /// The attempt about to be made, counted from 0. The first is recorded with the step that
+    /// requests it.
     pub attempt: u32,
-    /// Attempts that ended before it and are not recorded yet, with those whose outcome was lost.
+    /// Attempts that ended before it and are not recorded yet, including those with a lost outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<Attempt>,
     /// The amount reserved for the attempt.
     pub reserved: Amount,
-    /// The operation's draw from now on. It is the charges of the attempts that ended, and what is
-    /// reserved for this one.
+    /// The operation's draw from now on: the charges of the attempts that ended, plus the
+    /// reservation for this one.
     pub drawn: Amount,
     /// Time of the attempt.
     pub time: Timestamp,
@@ -356,9 +355,9 @@ pub struct OperationAttempted {
 pub struct RunCut {
     /// The run.
     pub run: RunId,
-    /// The model's call whose prompt it was made for.
+    /// The model call for whose prompt it was made.
     pub operation: OperationId,
-    /// The cut. It contains all former ones for the same model.
+    /// The cut. It includes all former ones for the same model.
     pub cut: PromptCut,
     /// Time of the cut.
     pub time: Timestamp,
@@ -371,16 +370,16 @@ pub struct RunEnded {
     pub run: RunId,
     /// Its session.
     pub session: SessionId,
-    /// The way in which the run ended.
+    /// The kind of end of the run.
     pub end: TurnEnd,
     /// A stable code for a failure or an abort.
     pub code: Option<String>,
     /// The reason, as shown to people.
     pub reason: Option<String>,
-    /// The turn that it became; none when its first step never succeeded: then its inputs are dead
-    /// letters and the thread is as it was.
+    /// The turn of the run. None if its first step never succeeded: then its inputs are dead
+    /// letters and the thread is unchanged.
     pub turn: Option<TurnId>,
-    /// Settlements of what was open when the run was ended from outside.
+    /// Settlements of operations that were open when the run was ended from outside.
     pub stopped: Vec<Settlement>,
     /// Messages that entered the thread when the run was ended from outside.
     pub said: Vec<Message>,

@@ -1,4 +1,4 @@
-//! Payloads of a session's stream, apart from those about its inputs.
+//! Payloads of a session's stream, except those about its inputs.
 
 use crate::access::tool::ClientAction;
 use crate::access::user::UserId;
@@ -27,14 +27,14 @@ pub struct SessionOpened {
     pub name: Option<String>,
     /// The turn that it continues; none for an empty thread.
     pub head: Option<TurnId>,
-    /// The persona that it is led as.
+    /// The persona of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<PersonaId>,
-    /// The model that its turns use unless a message names another.
+    /// The default model of its turns, if a message names no other.
     pub model: Option<String>,
     /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
     pub started_by: String,
-    /// The user whom it is for: who began it, or for whom the agent worked that did.
+    /// The user for whom it is: the user who began it, or the user of the agent that did.
     pub user_id: UserId,
     /// The configuration with which it was opened, a blob of JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct TurnCommitted {
     pub turn: TurnNode,
     /// The session's revision after it.
     pub revision: u64,
-    /// True if anything that its thread shows rests on content from outside.
+    /// True if any of its thread rests on content from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
     /// The inputs that the turn answers, in the order in which its run claimed them.
@@ -97,10 +97,10 @@ pub struct TurnCommitted {
 pub struct MemoryDue {
     /// The session.
     pub session: SessionId,
-    /// Time from which on it is read, unless another turn ends before; none when it is not to be
-    /// read any more.
+    /// Time from which the session is read, unless another turn ends before; none when it is not to
+    /// be read any more.
     pub due: Option<Timestamp>,
-    /// Time at which this was decided.
+    /// Time of the decision.
     pub time: Timestamp,
 }
 
@@ -109,13 +109,14 @@ pub struct MemoryDue {
 pub struct MemoryRead {
     /// The session.
     pub session: SessionId,
-    /// The memory agent that got the words.
+    /// The memory agent that received the messages.
     pub agent: AgentId,
-    /// The session of that agent in which it reads them: the same for all readings of a session.
+    /// The session of that agent in which it reads them. All readings of a session use the same
+    /// one.
     pub reader: SessionId,
-    /// The last turn of which something was read.
+    /// The last turn that was read, at least in part.
     pub through: TurnId,
-    /// The last message that was read: one of that turn.
+    /// The last message that was read, which is part of that turn.
     pub through_message: u64,
     /// The input that carries the words.
     pub input: InputId,
@@ -130,9 +131,9 @@ pub struct MemoryRead {
 pub struct UiSaved {
     /// The session.
     pub session: SessionId,
-    /// The question whose widget it is.
+    /// The question of the widget.
     pub tool_call_id: OperationId,
-    /// The values that are filled in so far.
+    /// The values entered so far.
     pub partial_state: Value,
     /// Time at which they were saved.
     pub time: Timestamp,
@@ -147,7 +148,7 @@ pub struct FileUploaded {
     pub digest: Digest,
     /// Name that the client gave it.
     pub name: String,
-    /// Media type that the client gave it.
+    /// Media type given by the client.
     pub media_type: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -164,22 +165,21 @@ pub struct ItemRecorded {
     pub session: SessionId,
     /// Its name, unique in its session.
     pub item: String,
-    /// Its place among the session's items, counted from 1, of an imported one; none of others,
-    /// which come after all that were recorded before.
+    /// The position of an imported item among the session's items, counted from 1. None for other
+    /// items, which follow all items recorded before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u32>,
     /// The question.
     pub prompt: Value,
-    /// The answer. Null if there is none, as in a session of another system that was imported with
-    /// a question open.
+    /// The answer. Null if there is none, as in an imported session whose question was open.
     pub response: Value,
-    /// True if another system asked the question, and it was imported with its session.
+    /// True if the question was asked in another system and imported with its session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub imported: bool,
     /// The evaluation of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Value>,
-    /// The question to the client, if it was asked through the client.
+    /// The question to the client, if it was a client action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_action: Option<ClientAction>,
     /// Time of the question.

@@ -1,8 +1,8 @@
-//! Payloads of a trigger's stream: what it is, its trigger events, and what became of each.
+//! Payloads of a trigger's stream: its definition, its trigger events, and their outcomes.
 //!
-//! A trigger event is accepted first. The messages that the component makes of it are stored with
-//! the trigger's new state and the acknowledgement of the trigger event, and handed to their
-//! sessions afterwards, each under an idempotency key that follows from the trigger event.
+//! A trigger event is accepted first. The component's messages for it are stored with the trigger's
+//! new state and the acknowledgement of the trigger event. Afterwards they are handed to their
+//! sessions, each under an idempotency key derived from the trigger event.
 
 use crate::access::user::UserId;
 use crate::values::digest::Digest;
@@ -18,20 +18,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TriggerOrigin {
-    /// The configuration's: it changes and goes with it.
+    /// By the configuration: it changes and is removed with it.
     Configuration,
     /// Made over the API.
     Api {
         /// The user who made it.
         user: UserId,
     },
-    /// Made by an agent that may do so.
+    /// Made by an agent with permission to do so.
     Agent {
         /// The agent.
         agent: AgentId,
         /// The user for whom it works.
         user: UserId,
-        /// True if the turn that made it rested on content from outside.
+        /// True if its turn rested on content from outside.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         untrusted: bool,
     },
@@ -46,7 +46,7 @@ pub struct TriggerDefined {
     pub spec: Box<TriggerSpec>,
     /// Its origin.
     pub origin: TriggerOrigin,
-    /// The first trigger event of its schedule; none without a schedule or when that is over.
+    /// The first trigger event of its schedule; none without a schedule or if that is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
     /// Time of the definition.
@@ -58,7 +58,7 @@ pub struct TriggerDefined {
 pub struct TriggerRemoved {
     /// Its name.
     pub name: TriggerName,
-    /// The user who removed it; none when the configuration no longer has it.
+    /// The user who removed it; none when it was removed from the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<UserId>,
     /// Time of the removal.
@@ -69,24 +69,24 @@ pub struct TriggerRemoved {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PauseReason {
-    /// Somebody paused it.
+    /// A user paused it.
     User {
         /// The user.
         user: UserId,
     },
-    /// It failed so many times in a row.
+    /// It failed this many times in a row.
     Failures {
         /// Number of failures in a row.
         failures: u32,
     },
-    /// Its next trigger event could not be computed so many times in a row.
+    /// Its next trigger event could not be computed this many times in a row.
     Schedule {
         /// Number of errors in a row.
         errors: u32,
-        /// The last of them.
+        /// The last error.
         error: String,
     },
-    /// Its component said that it is done, or its schedule has no further trigger event.
+    /// Its component reported that it is done, or its schedule has no further trigger event.
     Done,
 }
 
@@ -124,13 +124,13 @@ pub struct TriggerEventAccepted {
     pub trigger_event: TriggerEventId,
     /// The trigger event itself.
     pub what: Box<TriggerEvent>,
-    /// The user who asked for it, for one that was run by hand.
+    /// The user who started it by hand, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_by: Option<UserId>,
-    /// The next trigger event of its schedule; none for a trigger event that comes of no schedule.
+    /// The next trigger event of its schedule; none for a trigger event without a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
-    /// True if the trigger event is one of its schedule, which `next_due` replaces.
+    /// True if the trigger event is that of its schedule, which `next_due` replaces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scheduled: bool,
     /// Time of acceptance.
@@ -151,19 +151,19 @@ pub struct TriggerEventsSkipped {
     /// The next trigger event of its schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_due: Option<Timestamp>,
-    /// Time at which they were passed over.
+    /// Time at which they were skipped.
     pub time: Timestamp,
 }
 
 /// A message that the component made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriggerMessage {
-    /// The granted target that it picked; none for the configured one.
+    /// The granted target that it chose; none for the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TriggerTargetName>,
     /// Its text.
     pub text: String,
-    /// The idempotency key under which its session takes it.
+    /// The idempotency key under which its session accepts it.
     pub key: String,
 }
 
@@ -176,9 +176,9 @@ pub struct TriggerFired {
     pub trigger_event: TriggerEventId,
     /// The component's code.
     pub component: Digest,
-    /// Messages to hand over. None when the trigger event was of no interest.
+    /// Messages to hand over. None if the trigger event was irrelevant.
     pub messages: Vec<TriggerMessage>,
-    /// The state that the trigger keeps from now on; none to keep what there was.
+    /// The trigger's new state; none to keep the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TriggerState>,
     /// The reason why the component rejected the trigger event.
@@ -201,7 +201,7 @@ pub struct TriggerEventFailed {
     pub attempt: u32,
     /// The reason.
     pub error: String,
-    /// Time of the next attempt; none when it is given up.
+    /// Time of the next attempt; none if the trigger event is given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
     /// Time of the failure.
@@ -235,29 +235,29 @@ pub struct TriggerPosted {
     pub name: TriggerName,
     /// The trigger event.
     pub trigger_event: TriggerEventId,
-    /// The fate of its messages, in their order.
+    /// The fate of its messages, in order.
     pub results: Vec<PostedMessage>,
     /// Time at which the last was handed over.
     pub time: Timestamp,
 }
 
-/// Something that an operator should know of a trigger.
+/// A trouble of a trigger that an operator should know of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TriggerTrouble {
-    /// It failed so many times in a row.
+    /// It failed this many times in a row.
     Failing {
         /// Number of failures in a row.
         failures: u32,
     },
-    /// It failed so often that it is not tried before a time.
+    /// It failed so often that attempts are suspended until a time.
     BreakerOpened {
         /// The time of the next try.
         until: Timestamp,
     },
     /// It works again.
     Recovered,
-    /// A turn that it began does not come to an end.
+    /// A turn that it began does not end.
     Stuck {
         /// The trigger event.
         trigger_event: TriggerEventId,

@@ -1,38 +1,38 @@
-//! Payloads of retired kinds, read as what they mean today.
+//! Payloads of retired kinds, converted to the present kinds.
 //!
-//! A stored payload stays as it was, under the kind and in the form in which it was hashed. When it
-//! is read, each retired kind is brought one version on, and again, until it is one that is
-//! written today. A field that an older payload lacks gets a value that means "not known", and that
-//! no newer event has.
+//! A stored payload stays unchanged, under the kind and in the form in which it was hashed. On
+//! reading, each retired kind is converted by one version at a time, until it is a current kind. A
+//! field that an older payload lacks gets a value that means "not known", which newer events never
+//! have.
 
 use super::kinds;
 use serde_json::{Map, Value};
 
-/// A retired kind, and the way to the one that took its place.
+/// A retired kind, and the conversion to its replacement.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     /// The retired kind.
     pub from: &'static str,
-    /// The kind one version on.
+    /// The kind of the next version.
     pub to: &'static str,
-    /// Brings a payload to the form of that kind.
+    /// Converts a payload to the form of that kind.
     pub change: fn(&mut Map<String, Value>),
 }
 
-/// Every kind that was retired since the first release, oldest versions first. The list only grows:
-/// a kind that a release stored can be read for ever.
+/// Every kind retired since the first release, oldest versions first. The list only grows: a kind
+/// that a release stored stays readable for ever.
 const STEPS: &[Step] = &[];
 
-/// Reason why a stored payload cannot be brought to the current form.
+/// Reason why a stored payload cannot be converted to the current form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotKnown {
-    /// This program knows no such kind.
+    /// The kind is unknown to this program.
     #[error("its kind `{kind}` is not known: it was written by a newer version of this program")]
     Kind {
         /// The kind.
         kind: String,
     },
-    /// A payload of this kind was never anything but an object.
+    /// The payload is not an object, which it always was for this kind.
     #[error("the payload of a `{kind}` is not an object")]
     Payload {
         /// The kind.
@@ -40,27 +40,27 @@ pub enum NotKnown {
     },
 }
 
-/// Every kind that was written once and is not any more.
+/// Every kind that was written once and is now retired.
 pub fn retired() -> impl Iterator<Item = &'static str> {
     STEPS.iter().map(|step| step.from)
 }
 
-/// Returns whether a kind was written once and is not any more.
+/// Returns whether a kind is retired.
 #[must_use]
 pub fn is_retired(kind: &str) -> bool {
     retired().any(|from| from == kind)
 }
 
 /// Returns the newest kind for a stored payload, with the payload in its form. The payload may have
-/// been stored under any kind there ever was.
+/// any kind, current or retired.
 ///
 /// # Errors
-/// The kind is not known, or the payload is nothing that was ever stored under it.
+/// The kind is unknown, or the payload was never valid for it.
 pub fn upcast(kind: &str, payload: Value) -> Result<(&'static str, Value), NotKnown> {
     upcast_by(STEPS, kinds(), kind, payload)
 }
 
-/// Does what [`upcast`] does, by these steps to one of these kinds.
+/// Does the same as [`upcast`], with these steps and for one of these kinds.
 fn upcast_by(
     steps: &[Step],
     newest: &[&'static str],

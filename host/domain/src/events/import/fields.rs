@@ -1,4 +1,4 @@
-//! The fields of an object of an old document, read with their places, so that a fault names its
+//! The fields of an object of an old document, read with their places, so that a fault can name its
 //! place.
 
 use super::ImportFault;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// An object, and where it stands in the document.
+/// An object, and its place in the document.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     map: &'a Map<String, Value>,
@@ -16,7 +16,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// An object that stands there.
+    /// An object at a place.
     pub(super) fn new(value: &'a Value, at: String) -> Result<Self, ImportFault> {
         let Value::Object(map) = value else {
             return Err(ImportFault {
@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
         Ok(Self { map, at })
     }
 
-    /// Returns a fault of one of its fields, or of itself if the name is empty.
+    /// Returns a fault of one of its fields, or of the object itself if the name is empty.
     pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> ImportFault {
         let field = if name.is_empty() {
             self.at.clone()
@@ -40,7 +40,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The name that it has of two for the same thing; the first if it has neither.
+    /// The present name of two alternative field names; the first if both are missing.
     pub(super) fn named(&self, name: &'static str, other: &'static str) -> &'static str {
         if self.value(name).is_none() && self.value(other).is_some() {
             other
@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
         self.map.get(name).filter(|value| !value.is_null())
     }
 
-    /// All of them.
+    /// All fields.
     pub(super) fn map(&self) -> &'a Map<String, Value> {
         self.map
     }
@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
         ))
     }
 
-    /// A text that has to be there.
+    /// A required text.
     pub(super) fn text_needed(
         &self,
         name: &str,
@@ -118,7 +118,7 @@ impl<'a> Fields<'a> {
         self.parsed(name)?.ok_or_else(|| self.needed(name))
     }
 
-    /// A time that is neither earlier nor later than these.
+    /// A time within this range.
     pub(super) fn time(
         &self,
         name: &str,
@@ -205,7 +205,7 @@ impl<'a> Fields<'a> {
             .collect()
     }
 
-    /// Refuses more bytes of JSON than these.
+    /// Refuses a value with more bytes of JSON than this.
     pub(super) fn at_most(&self, bytes: usize) -> Result<(), ImportFault> {
         let is = serde_json::to_vec(self.map).map_or(0, |json| json.len());
         if is > bytes {
@@ -219,7 +219,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A number as it is; of anything else only what it is.
+/// A number as it is; for other values only their type.
 pub(super) fn shown(value: &Value) -> String {
     if value.is_number() {
         value.to_string()

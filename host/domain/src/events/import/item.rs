@@ -1,4 +1,4 @@
-//! Items of an old session: what was asked, in which widget, and what was answered if anything was.
+//! Items of an old session: the question, its widget, and the answer if any.
 
 use super::ImportFault;
 use super::fields::{Fields, shown};
@@ -9,9 +9,9 @@ use crate::values::time::Timestamp;
 use crate::work::widget;
 use serde_json::{Map, Value, json};
 
-/// Bytes of an item's id, and of what the old system called a call or a tool.
+/// Bytes of an item's id, and of the old system's names for a call or a tool.
 pub(super) const ID_BYTES_MAX: usize = 128;
-/// Milliseconds that an answer may have taken: a year.
+/// The longest time for an answer, in milliseconds: a year.
 const RESPONSE_MS_MAX: f64 = 366.0 * 24.0 * 3_600_000.0;
 /// Names of the fields in which the old system wrapped an answer.
 const WRAPPING: [&str; 5] = [
@@ -25,7 +25,7 @@ const WRAPPING: [&str; 5] = [
 /// An item of an old session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OldItem {
-    /// Its id, unique in its session; `imported-` and its place when it had none.
+    /// Its id, unique in its session; `imported-` and its place if it had none.
     pub id: String,
     /// The question.
     pub prompt: Value,
@@ -33,7 +33,7 @@ pub struct OldItem {
     pub shown: Option<OldAction>,
     /// Time at which it was asked.
     pub asked: Option<Timestamp>,
-    /// The answer; none if there was none.
+    /// The answer, if any.
     pub answered: Option<Answered>,
     /// The old system's evaluation of the answer.
     pub evaluation: Option<Value>,
@@ -48,10 +48,10 @@ pub struct Answered {
     pub time: Timestamp,
 }
 
-/// An action that a client of the old system was asked to take.
+/// A client action of the old system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OldAction {
-    /// The id by which the old system knew the question. An answer under it is not taken here.
+    /// The old system's id of the question. An answer under it is refused here.
     pub tool_call_id: Option<String>,
     /// The tool that asked.
     pub tool_name: Option<String>,
@@ -60,7 +60,7 @@ pub struct OldAction {
 }
 
 impl OldAction {
-    /// A client action that can be shown.
+    /// A client action that can be displayed.
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ImportFault> {
         let props = fields
             .object("props")?
@@ -116,8 +116,8 @@ impl OldAction {
     }
 }
 
-/// Converts a place at which the rules of widgets find fault into a pointer into the old system's
-/// client action. Such a place is `props.fields[2].label`.
+/// Converts a place that the rules of widgets report into a pointer into the old system's client
+/// action. Such a place is `props.fields[2].label`.
 fn pointer(place: &str) -> String {
     let place = if place == "widget" {
         "widget_type"
@@ -131,7 +131,7 @@ fn pointer(place: &str) -> String {
 }
 
 impl OldItem {
-    /// The item at a place of its session, counted from 1. Its times lie between these.
+    /// The item at a place of its session, counted from 1. Its times are within this range.
     pub(super) fn read(
         fields: &Fields<'_>,
         place: usize,
@@ -181,7 +181,7 @@ impl OldItem {
         }
     }
 
-    /// Returns it in the form of the old system, for the agent that goes on.
+    /// Returns it in the form of the old system, for the agent that continues.
     pub(super) fn describe(&self) -> Value {
         json!({ "id": self.id, "agent_prompt": self.prompt, "client_action": self.shown.as_ref().map(OldAction::describe) })
     }
@@ -192,7 +192,7 @@ pub(super) fn unnamed(place: usize) -> String {
     format!("imported-{place}")
 }
 
-/// The answer, out of what the old system wrapped it in.
+/// The answer, without the old system's envelope.
 fn answered(
     fields: &Fields<'_>,
     from: Timestamp,
@@ -227,7 +227,7 @@ fn answered(
     }))
 }
 
-/// Returns the time that the answer took, in milliseconds. The old system kept a fraction.
+/// Returns the milliseconds taken by the answer. The old system stored a fraction.
 fn took_ms(fields: &Fields<'_>) -> Result<Option<u64>, ImportFault> {
     let name = "response_time_ms";
     let Some(value) = fields.value(name) else {

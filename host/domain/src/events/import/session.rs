@@ -1,5 +1,5 @@
-//! One old session: its content, its status at the time of its import, and what is handed to the
-//! agent that goes on with it.
+//! One old session: its content, its status at the time of its import, and the data for the agent
+//! that continues it.
 
 use super::fields::Fields;
 use super::item::{ID_BYTES_MAX, OldAction, OldItem, unnamed};
@@ -19,11 +19,11 @@ use std::str::FromStr;
 const ITEMS_MAX: usize = 1_000;
 /// Bytes of a session's type.
 const TYPE_BYTES_MAX: usize = 64;
-/// Bytes of what the old system called a user, as of the claim of a token.
+/// Bytes of the old system's name for a user, as for a token's claim.
 const USER_BYTES_MAX: usize = 512;
 /// Bytes of a reason.
 const REASON_BYTES_MAX: usize = 1_000;
-/// The key of a session's config under which its agent finds what came from the old system.
+/// The key of a session's config under which its agent finds data of the old system.
 const IMPORTED: &str = "imported";
 
 /// An old session.
@@ -41,11 +41,12 @@ pub struct OldSession {
     pub session_type: String,
     /// Its status in the old system.
     pub status: OldStatus,
-    /// Its items, in order. The last is what waited for its client, unless that stands before.
+    /// Its items, in order. The last is the one that waited for its client, unless that one has an
+    /// earlier place.
     pub items: Vec<OldItem>,
     /// The action that waited for its client.
     pub pending_action: Option<OldAction>,
-    /// The state that a client needed to show it as it was left.
+    /// The state that a client needs to restore its display.
     pub ui_state: Option<Map<String, Value>>,
     /// Time at which it began.
     pub started_at: Timestamp,
@@ -53,7 +54,7 @@ pub struct OldSession {
     pub completed_at: Option<Timestamp>,
     /// The reason why it was ended from outside.
     pub terminated_reason: Option<String>,
-    /// The configuration that it was opened with, such as a tutor's lesson.
+    /// Its configuration, such as a tutor's lesson.
     pub config: Option<Map<String, Value>>,
     /// Its time limit in seconds, from its config.
     pub time_limit_s: Option<u32>,
@@ -79,12 +80,12 @@ pub enum OldStatus {
 /// The status of an old session at the time of its import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportStatus {
-    /// It goes on, until its own time is up if it has one.
+    /// It continues, until its own time limit if it has one.
     GoesOn {
-        /// The time that is left, in milliseconds.
+        /// The time left, in milliseconds.
         left_ms: Option<u64>,
     },
-    /// It went on, and its own time has been up since then.
+    /// It continued, and its time limit expired at this time.
     Overdue(Timestamp),
     /// It had ended.
     Ended,
@@ -109,7 +110,7 @@ impl FromStr for OldStatus {
 }
 
 impl OldSession {
-    /// The session at a place of its document. Nothing in it is later than `latest`.
+    /// The session at a place of its document. None of its times is later than `latest`.
     pub(super) fn read(
         fields: &Fields<'_>,
         place: usize,
@@ -171,7 +172,7 @@ impl OldSession {
                 .text("terminated_reason", 0..=REASON_BYTES_MAX)?
                 .map(str::to_owned),
             config: config.map(|config| config.map().clone()),
-            // 0 is none, as in the old system.
+            // 0 means none, as in the old system.
             time_limit_s: time_limit_s
                 .and_then(|seconds| u32::try_from(seconds).ok())
                 .filter(|seconds| *seconds > 0),
@@ -203,7 +204,7 @@ impl OldSession {
             .map(|seconds| self.started_at.plus_ms(u64::from(seconds) * 1_000))
     }
 
-    /// Returns the number of its items that were answered.
+    /// Returns the number of its answered items.
     #[must_use]
     pub fn answered(&self) -> usize {
         self.items
@@ -212,9 +213,9 @@ impl OldSession {
             .count()
     }
 
-    /// Returns the config that it is opened with when it goes on. It is the old config, and under
-    /// `imported` what its agent needs to ask again: the items that were not answered, and what its
-    /// client showed.
+    /// Returns the config with which it is opened when it continues. It is the old config, plus
+    /// `imported`, with which its agent can ask again: the unanswered items, and what its client
+    /// showed.
     #[must_use]
     pub fn handed_over(&self) -> Map<String, Value> {
         let mut config = self.config.clone().unwrap_or_default();
@@ -232,8 +233,8 @@ impl OldSession {
         config
     }
 
-    /// The session as an agent's history has it. One that would go on and cannot, for this reason,
-    /// ends now.
+    /// The session in an agent's history. A session that would continue but cannot, for this
+    /// reason, ends now.
     #[must_use]
     pub fn past(&self, cannot_go_on: &str, now: Timestamp) -> PastSession {
         let (status, ended, reason) = match (self.import_status(now), self.status) {
@@ -273,8 +274,7 @@ impl OldSession {
         }
     }
 
-    /// Returns the time at which it ended; if none is given, the time at which something last
-    /// happened in it.
+    /// Returns the time at which it ended; if none is given, the time of its latest event.
     fn ended(&self) -> Timestamp {
         let happened = self.items.iter().flat_map(|item| {
             [
@@ -287,7 +287,7 @@ impl OldSession {
     }
 }
 
-/// Returns the user to whom it belonged, by the id here or by what the issuer's claim means.
+/// Returns its user, by the id here or by the issuer's claim.
 fn user(fields: &Fields<'_>, issuer: Option<&Voucher>) -> Result<UserId, ImportFault> {
     match issuer {
         None => fields.parsed_needed("user_id"),
@@ -298,7 +298,7 @@ fn user(fields: &Fields<'_>, issuer: Option<&Voucher>) -> Result<UserId, ImportF
     }
 }
 
-/// The items, each once and in order.
+/// The items, without duplicates and in order.
 fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldItem>, ImportFault> {
     let mut items = Vec::new();
     let mut last = 0;
@@ -326,8 +326,8 @@ fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldI
     Ok(items)
 }
 
-/// Puts an action that waits on the record, as an item without an answer. That is the current item,
-/// the one that shows the same, or a new one.
+/// Records a waiting action, as an item without an answer. That is the current item, an item that
+/// shows the same, or a new one.
 fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&str>) {
     let shows_it = |item: &&mut OldItem| {
         let shown = item.shown.as_ref();
@@ -348,7 +348,7 @@ fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&
     }
     let is_free = |id: &str| items.iter().all(|item| item.id != id);
     let own = current.filter(|id| is_free(id)).map(str::to_owned);
-    // Of one more place than there are items, one is free.
+    // With one more number than there are items, one number is free.
     let id = own.or_else(|| {
         (1..=items.len() + 1)
             .rev()

@@ -1,10 +1,10 @@
-//! Attempts at a model's call: their record, and what they spend or reserve of the run's limits.
+//! Attempts at a model call: their record, and the amounts that they spend or reserve of the run's
+//! limits.
 //!
-//! The step that asks for the call reserves the first. Every other one is afforded and recorded
-//! before it is made ([`OperationAttempted`]), unless those before it spent nothing of what was
-//! reserved. What becomes of an attempt is recorded with the next one or with the call's outcome;
-//! the reservation of one that was cut off in between
-//! is spent.
+//! The step that requests the call reserves for the first attempt. Each further attempt is checked
+//! against the budget and recorded before it is made ([`OperationAttempted`]), unless those before
+//! it spent nothing of the reservation. The result of an attempt is recorded with the next one or
+//! with the call's outcome. The reservation of an interrupted attempt is spent.
 
 use super::{Open, Run};
 use crate::events::event::OperationAttempted;
@@ -24,16 +24,17 @@ const STOPPED: &str = "it was stopped before it ended: its outcome is lost";
 /// The recorded attempts at a model's call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Attempts {
-    /// The newest, counted from 0. It rises as long as the call is open, over restarts too.
+    /// The newest, counted from 0. It rises while the call is open, also across restarts.
     pub number: u32,
     /// Earlier attempts that ended, or were cut off.
     pub ended: Vec<Attempt>,
-    /// The amount reserved for the newest. None for the first, whose reserve is in the operation.
+    /// The reservation for the newest attempt. None for the first, whose reservation is in the
+    /// operation.
     pub reserved: Option<Amount>,
 }
 
 impl Attempts {
-    /// Returns whether nothing is recorded of them beyond that the first was to be made.
+    /// Returns whether only the intention of the first attempt is recorded.
     #[must_use]
     pub fn is_first(&self) -> bool {
         *self == Self::default()
@@ -47,8 +48,7 @@ impl Attempts {
 }
 
 impl Open {
-    /// Returns the amount reserved for the newest attempt of a model's call; nothing for other
-    /// operations.
+    /// Returns the reservation for the newest attempt of a model call; zero for other operations.
     #[must_use]
     pub fn reserved(&self) -> Amount {
         self.attempts
@@ -56,38 +56,38 @@ impl Open {
             .unwrap_or_else(|| account::reserved(&self.operation.performer))
     }
 
-    /// Returns the amount that counts until it is settled: what the attempts before the newest have
-    /// spent, and the reservation of the newest.
+    /// Returns the amount that counts until the call is settled: the amount spent by the attempts
+    /// before the newest, and the reservation of the newest.
     #[must_use]
     pub fn spent_or_reserved(&self) -> Amount {
         spent_on(&self.attempts.ended).plus(self.reserved())
     }
 
-    /// Its attempts when the newest was cut off; none of anything but a model's call.
+    /// Its attempts when the newest was cut off; none for anything but a model call.
     #[must_use]
     pub fn cut_off(&self) -> Vec<Attempt> {
         self.attempts_with(self.lost_attempt().into_iter().collect())
     }
 
-    /// Its attempts when the newest is stopped with it; none of anything but a model's call.
+    /// Its attempts when the newest is stopped with it; none for anything but a model call.
     #[must_use]
     pub fn stopped_attempts(&self) -> Vec<Attempt> {
         self.attempts_with(self.without_outcome(STOPPED).into_iter().collect())
     }
 
-    /// Its attempts with those that ended since the newest was recorded.
+    /// Its attempts, plus those that ended since the newest was recorded.
     #[must_use]
     pub fn attempts_with(&self, ended: Vec<Attempt>) -> Vec<Attempt> {
         self.attempts.ended.iter().cloned().chain(ended).collect()
     }
 
-    /// The newest attempt, cut off; none of anything but a model's call.
+    /// The newest attempt, cut off; none for anything but a model call.
     #[must_use]
     pub fn lost_attempt(&self) -> Option<Attempt> {
         self.without_outcome(CUT_OFF)
     }
 
-    /// The newest attempt, of which nothing is known but why; none of anything but a model's call.
+    /// The newest attempt, with only a reason as its outcome; none for anything but a model call.
     fn without_outcome(&self, error: &str) -> Option<Attempt> {
         match &self.operation.performer {
             Performer::Model { request, .. } => Some(Attempt {
@@ -103,8 +103,8 @@ impl Open {
         }
     }
 
-    /// Returns its settlement as if it had ended with these attempts. What it then has spent is no
-    /// longer available for another attempt.
+    /// Returns its settlement as if it had ended with these attempts. The amount spent by then is
+    /// no longer available for another attempt.
     #[must_use]
     pub fn without_another(&self, ended: Vec<Attempt>, time: Timestamp) -> Settlement {
         Settlement::new(self.operation.id, OperationOutcome::Elapsed, time)
@@ -113,7 +113,7 @@ impl Open {
 }
 
 impl Run {
-    /// The record of another attempt at an open operation, for which so much is reserved.
+    /// The record of another attempt at an open operation, with the amount reserved for it.
     #[must_use]
     pub fn attempted(
         &self,

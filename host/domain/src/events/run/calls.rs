@@ -1,5 +1,4 @@
-//! The calls of a run and its models' thinking, as a caller that waits for its answer is told of
-//! them.
+//! The calls of a run and its models' thinking, as reported to a caller that waits for its answer.
 
 use super::Run;
 use crate::agents::skill::BASH;
@@ -15,10 +14,10 @@ use crate::work::outbound_message::DELIVER;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The name of a call of the memory, where no model made it.
+/// The name of a memory call by the agent's own code.
 const MEMORY: &str = "memory";
 
-/// One of the first calls of a run.
+/// One of a run's first calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallMade {
     /// The operation.
@@ -27,13 +26,13 @@ pub struct CallMade {
     name: String,
     /// Time at which it was started.
     started: Timestamp,
-    /// Milliseconds until its outcome; none without one.
+    /// Milliseconds until its outcome; none without an outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
 }
 
 impl Run {
-    /// Notes that an operation was started, if it is one of the first calls.
+    /// Notes the start of an operation, if it is one of the first calls.
     pub(super) fn note_call(&mut self, operation: &Operation, time: Timestamp) {
         if self.calls.len() < CALLS_REPORTED_MAX && account::is_call(&operation.performer) {
             self.calls.push(CallMade {
@@ -45,8 +44,8 @@ impl Run {
         }
     }
 
-    /// Names the call that an operation is, where that does not follow from the operation: one that
-    /// a command line made.
+    /// Names an operation's call, where the name does not follow from the operation: a call by a
+    /// command line.
     pub(super) fn name_call(&mut self, operation: OperationId, tool: &str) {
         let mut calls = self.calls.iter_mut();
         if let Some(call) = calls.find(|call| call.operation == operation) {
@@ -54,8 +53,8 @@ impl Run {
         }
     }
 
-    /// Notes the outcome of an operation, if it is one of the first calls, and the calls that a
-    /// program in a model's place made for it, of whose times nothing is known.
+    /// Notes the outcome of an operation, if it is one of the first calls. Notes also the calls
+    /// that a program in a model's place made for it, whose times are unknown.
     pub(super) fn note_outcome(&mut self, settlement: &Settlement) {
         for name in &settlement.own_calls {
             self.own_calls = self.own_calls.saturating_add(1);
@@ -74,15 +73,14 @@ impl Run {
         }
     }
 
-    /// Returns the number of calls that were made: its own, and those of programs in a model's
-    /// place.
+    /// Returns the number of calls: its own, and those of programs in a model's place.
     #[must_use]
     pub fn calls_made(&self) -> u32 {
         self.spending.tool_calls.saturating_add(self.own_calls)
     }
 
-    /// Returns its first calls, in the order in which they were started. One without an outcome has
-    /// taken up to now.
+    /// Returns its first calls, in the order of their start. A call without an outcome has lasted
+    /// until now.
     #[must_use]
     pub fn tool_calls(&self, now: Timestamp) -> Vec<ToolCall> {
         let calls = self.calls.iter().map(|call| ToolCall {
@@ -92,8 +90,8 @@ impl Run {
         calls.collect()
     }
 
-    /// Returns the thinking of its models in its messages and these further ones, as far as it is
-    /// shown: a paragraph a part.
+    /// Returns the visible thinking in its messages and these further ones, one paragraph for each
+    /// part.
     #[must_use]
     pub fn thinking(&self, said: &[Message]) -> String {
         let messages = self.messages.iter().map(Arc::as_ref).chain(said);
@@ -106,7 +104,7 @@ impl Run {
     }
 }
 
-/// Returns the tool of a call: the one that the model named, or the one that does such work.
+/// Returns the tool of a call: the one that the model named, or the one for such work.
 fn name(operation: &Operation) -> &str {
     match (&operation.answers, &operation.performer) {
         (Some(answers), _) => &answers.name,

@@ -1,4 +1,4 @@
-//! Checks of an agent's decision, before anything is looked up for it.
+//! Checks of an agent's decision that need no lookup.
 
 use super::Run;
 use super::decide::find_call;
@@ -11,16 +11,16 @@ use crate::work::operation::Settlement;
 use crate::work::step::{Call, Decision, Effect, StepResult, Wait, Work};
 use std::sync::Arc;
 
-/// A decision that cannot be carried out. It is a bug in the agent, reported in the guest's own
+/// A decision that cannot be performed. It is a bug in the agent, reported in the guest's own
 /// terms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unacceptable(pub String);
 
-/// Checks what can be checked of a decision before anything is looked up.
+/// Checks those parts of a decision that need no lookup.
 ///
 /// # Errors
-/// A fault that the agent has to mend.
+/// A fault that the agent has to correct.
 pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unacceptable> {
     if result.effects.len() > limits::EFFECTS_MAX {
         return Err(Unacceptable(format!(
@@ -50,7 +50,7 @@ pub fn check(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unac
     }
 }
 
-/// Checks the keys and the calls of the operations to be started.
+/// Checks the keys and the calls of the operations to start.
 fn check_starts(run: &Run, intake: &Intake, wait: &Wait) -> Result<(), Unacceptable> {
     let mut keys = run.keys.clone();
     for request in &wait.start {
@@ -72,7 +72,7 @@ fn check_starts(run: &Run, intake: &Intake, wait: &Wait) -> Result<(), Unaccepta
     Ok(())
 }
 
-/// Checks that something can wake the turn, and that not too much would be open.
+/// Checks that something can wake the turn, and that the limit of open operations is kept.
 fn check_wait(run: &Run, intake: &Intake, wait: &Wait) -> Result<(), Unacceptable> {
     let settled = |id: &OperationId| {
         intake
@@ -115,8 +115,8 @@ fn check_wait(run: &Run, intake: &Intake, wait: &Wait) -> Result<(), Unacceptabl
     Ok(())
 }
 
-/// Checks that an agent says only text, or blobs that its conversation has shown it. Writing down a
-/// digest gives no access to the blob.
+/// Checks that an agent's messages contain only text, or blobs that its conversation has shown it.
+/// Writing down a digest gives no access to the blob.
 fn check_parts(run: &Run, intake: &Intake, result: &StepResult) -> Result<(), Unacceptable> {
     let starts = match &result.decision {
         Decision::Wait(wait) => wait.start.as_slice(),

@@ -1,7 +1,7 @@
-//! The steps of a run that compacts its thread, or brings the summary of another conversation back
-//! to it: ask a model for a summary, and make a turn of it.
+//! The steps of a run that compacts its thread, or adds the summary of another conversation to it:
+//! ask a model for a summary, and make a turn of it.
 //!
-//! They stand where an agent's decisions stand in other runs, and follow from the run and its news
+//! They take the place of an agent's decisions in other runs, and follow from the run and its news
 //! alone.
 
 use super::Run;
@@ -22,7 +22,7 @@ pub const KEY: &str = "summary";
 pub const CODE: &str = "compaction-failed";
 /// The code of a return whose summary failed.
 pub const RETURN_CODE: &str = "return-failed";
-/// Bytes of a summary. A model that returns more than it was allowed loses the middle of it.
+/// Bytes of a summary. A longer one loses its middle.
 const SUMMARY_BYTES_MAX: usize = 64 << 10;
 
 /// The system prompt of the model.
@@ -53,7 +53,7 @@ pub const RETURN_INSTRUCTION: &str = "Summarise the conversation above for the a
 was decided, done and found out, with exact names, paths, ids, numbers and errors, and what is \
 unfinished. Be brief and precise, and invent nothing.";
 
-/// Returns the code of a run of the host's own that comes to nothing.
+/// Returns the code of a failed run of the host's own.
 #[must_use]
 pub fn code(run: &Run) -> &'static str {
     let task = run.started.compacts.as_deref();
@@ -64,7 +64,7 @@ pub fn code(run: &Run) -> &'static str {
     }
 }
 
-/// Returns the system prompt and the instruction of a task's model.
+/// Returns the system prompt and the instruction for a task's model.
 fn prompts(task: &Compaction) -> [&'static str; 2] {
     match task.returns {
         None => [SYSTEM, INSTRUCTION],
@@ -119,8 +119,8 @@ pub fn step(run: &Run, news: &[News]) -> StepResult {
     }
 }
 
-/// Puts the summary into the thread with the step that ends the run. With a failure nothing enters
-/// it: there is no turn.
+/// Puts the summary into the thread with the step that ends the run. A failure adds nothing: there
+/// is no turn.
 pub fn conclude(run: &Run, stepped: &mut RunStepped, salt: Salt) {
     let Some(compaction) = &run.started.compacts else {
         return;
@@ -165,13 +165,14 @@ fn noticed(task: &Compaction, summary: String) -> (&'static str, Vec<Part>) {
     (ORIGIN, vec![Part::text(summary), mark.part()])
 }
 
-/// Returns why an outcome is no summary; none when it is one.
+/// Returns the reason why an outcome is no summary; none when it is one.
 fn why_not(outcome: &OperationOutcome) -> Option<String> {
     match outcome {
         OperationOutcome::Parts { parts } if text_of(parts).trim().is_empty() => {
             Some("the model said nothing".to_owned())
         }
-        // The beginning of a summary is one. A refusal is none, and nothing can follow from it.
+        // The beginning of a summary counts as a summary. A refusal does not, and nothing can
+        // follow from it.
         OperationOutcome::Parts { parts } => CutOff::of_parts(parts)
             .filter(|cut_off| *cut_off != CutOff::Length)
             .map(|cut_off| cut_off.said().to_owned()),

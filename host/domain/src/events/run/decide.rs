@@ -1,4 +1,4 @@
-//! An agent's decision: the event of its step, with everything that follows in the thread.
+//! An agent's decision: the event of its step, with all its consequences in the thread.
 
 use super::delegated::{self, Unmade, passed_over};
 use super::intake::Intake;
@@ -25,7 +25,7 @@ pub(super) const PASSED_OVER: &str = "Skipped.";
 /// The limit on the calls of a turn.
 const CALLS_LIMIT: &str = "toolCallsMax";
 
-/// Everything that a request of the guest's became, once grants, peers and limits were looked up.
+/// The effects of a guest's requests, after grants, peers and limits were looked up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// The performer of the operation.
@@ -51,9 +51,9 @@ pub struct Taken {
     pub intake: Intake,
     /// The guest's result.
     pub result: StepResult,
-    /// The operations that its requests became, in order.
+    /// The resolved operations of its requests, in order.
     pub resolved: Vec<Resolved>,
-    /// The running hash over what the guest read.
+    /// The running hash over the guest's reads.
     pub answers: Digest,
     /// Resources that the call used.
     pub usage: CallUsage,
@@ -80,7 +80,7 @@ pub fn find_call<'a>(
         .map(|(_, call_id, name, arguments)| (call_id, name, arguments))
 }
 
-/// The arguments of a call among some messages; empty text when it is not there.
+/// The arguments of a call among some messages; empty text if the call is missing.
 fn arguments_of<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
     message: u64,
@@ -147,8 +147,8 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
     }
 }
 
-/// Returns the settlements of the operations that the decision stops: those that it cancels, or all
-/// that are open when it ends the turn.
+/// Returns the settlements of the operations that the decision stops: the cancelled ones, or all
+/// open ones if it ends the turn.
 fn stops(run: &Run, taken: &Taken) -> Vec<Settlement> {
     let settled = |id: OperationId| {
         taken
@@ -161,7 +161,7 @@ fn stops(run: &Run, taken: &Taken) -> Vec<Settlement> {
         Decision::Wait(Wait { cancel, .. }) => cancel.iter().any(|cancelled| cancelled == key),
         _ => true,
     };
-    // With a command line the call is stopped that it makes.
+    // Cancelling a command line also stops its present call.
     let is_cancelled = |open: &Open| match &open.within {
         None => cancel(&open.operation.key),
         Some(within) => run
@@ -176,8 +176,8 @@ fn stops(run: &Run, taken: &Taken) -> Vec<Settlement> {
         .collect()
 }
 
-/// Returns whether messages have joined a run that is under way. Calls of the model's that the run
-/// then drops have not begun because of them. A call that runs is never cancelled for it.
+/// Returns whether messages have joined an open run. The model's calls that the run then drops have
+/// not begun because of them. A running call is never cancelled for it.
 fn steers(run: &Run, intake: &Intake) -> bool {
     run.step > 0
         && intake
@@ -186,8 +186,8 @@ fn steers(run: &Run, intake: &Intake) -> bool {
             .any(|news| matches!(news, News::Said { .. }))
 }
 
-/// Returns why calls of the model's that have no result were not made. An agent that goes on and
-/// was shown that it has no calls left could make none.
+/// Returns why the model's calls without a result were not made. An agent that continues, and was
+/// shown that no calls are left, could make none.
 fn unmade(run: &Run, taken: &Taken) -> Unmade {
     if steers(run, &taken.intake) {
         return Unmade::PassedOver(SKIPPED);
@@ -199,7 +199,7 @@ fn unmade(run: &Run, taken: &Taken) -> Unmade {
     let settled = &taken.intake.settled;
     let reported = format!("no tool calls are left of this turn's limit ({CALLS_LIMIT})");
     let failure = Failure::lasting("limit-reached", reported).with("limit", CALLS_LIMIT);
-    // Work that was handed over may give back some of its share.
+    // Handed-over work may return some of its share.
     let retryable =
         run.available_after(settled).calls > 0 || run.lent_after(settled).has_any_of(CALLS_LIMIT);
     Unmade::Limited(Failure {
@@ -208,7 +208,7 @@ fn unmade(run: &Run, taken: &Taken) -> Unmade {
     })
 }
 
-/// Messages that enter the thread with a decision.
+/// Messages that a decision adds to the thread.
 pub(super) struct Saying {
     pub(super) next: u64,
     pub(super) salt: Salt,
@@ -223,7 +223,7 @@ impl Saying {
         id
     }
 
-    /// Puts what the agent itself says into the thread: while work goes on, and at the end.
+    /// Puts the agent's own messages into the thread: during work, and at the end.
     fn place_own(&mut self, run: &Run, taken: &Taken) {
         let result = &taken.result;
         let untrusted = run.hears_from_elsewhere(&taken.intake);
@@ -253,7 +253,8 @@ impl Saying {
         }
     }
 
-    /// Puts the results of stopped operations into the thread, unless their call has one already.
+    /// Puts the results of stopped operations into the thread, unless their calls have results
+    /// already.
     pub(super) fn place_results(&mut self, history: &[&Message], stops: &mut [Settlement]) {
         let open = unpaired(history.iter().copied());
         for settlement in stops {
@@ -273,8 +274,8 @@ impl Saying {
         }
     }
 
-    /// Gives every call that has no result a synthetic one: a model must never see a call without.
-    /// `why` is that of a call that was not made.
+    /// Gives every call without a result a synthetic one: a model must never see a call without a
+    /// result. `why` is the reason of a call that was not made.
     pub(super) fn pair_what_is_left(
         &mut self,
         history: &[&Message],

@@ -1,5 +1,5 @@
 //! Results of calls of `delegate`, as the model reads them: the delegation of an operation, and the
-//! text for every way in which none came to be.
+//! text for each reason why there is none.
 
 use super::end::{AGENT_FAILED, Cause, NOT_BEGUN};
 use crate::values::error_code::TIMED_OUT;
@@ -19,7 +19,7 @@ pub(super) fn is_delegation(operation: &Operation) -> bool {
     )
 }
 
-/// Returns the name of `delegate` for what became of a call of it, whatever name a model called it
+/// Returns the name of `delegate` for the outcome of such a call, whatever name a model called it
 /// by.
 pub(super) fn tool(performer: &Performer) -> Option<&'static str> {
     let is_delegate = matches!(
@@ -35,7 +35,7 @@ pub(super) fn tool(performer: &Performer) -> Option<&'static str> {
     is_delegate.then_some(delegate::NAME)
 }
 
-/// Returns the delegation and its task; none when the operation is no delegation.
+/// Returns the delegation and its task; none if the operation is no delegation.
 pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Delegation, Task)> {
     let Performer::Agent {
         agent,
@@ -58,7 +58,7 @@ pub(super) fn delegation(operation: &Operation, time: Timestamp) -> Option<(Dele
     ))
 }
 
-/// Returns the result of a delegation that failed; none when the operation is no delegation.
+/// Returns the result of a failed delegation; none if the operation is no delegation.
 pub(super) fn undelegated(
     operation: &Operation,
     cause: &Cause,
@@ -80,8 +80,8 @@ pub(super) fn undelegated(
     })
 }
 
-/// Returns the code of a task that its agent gives up over an outcome which says more than that it
-/// failed.
+/// Returns the code of a task that its agent gives up because of an outcome which says more than
+/// that it failed.
 fn given_up_over(heard: &[News]) -> Option<Code> {
     let codes = heard.iter().filter_map(|news| match news {
         News::Settled {
@@ -97,8 +97,8 @@ fn given_up_over(heard: &[News]) -> Option<Code> {
     codes.max_by_key(|code| *code == Code::TaskUnknown)
 }
 
-/// Returns whether an operation is a call of `delegate` that is told as a result of one: the
-/// model's, whatever became of it, or the agent's own that was refused.
+/// Returns whether an operation's result is reported as one of `delegate`: a call of the model's,
+/// whatever its outcome, or a refused call of the agent's own.
 pub(super) fn answers_delegate(operation: &Operation) -> bool {
     let is_models = operation
         .answers
@@ -129,13 +129,13 @@ pub(super) fn address(operation: &Operation) -> Option<&DelegateAddress> {
 /// The reason why a call of the model's was not made.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Unmade {
-    /// Its agent passed it over; the words for that.
+    /// Its agent skipped it, with this text.
     PassedOver(&'static str),
-    /// A limit left no room for it.
+    /// A limit was exhausted.
     Limited(Failure),
 }
 
-/// Returns the result of a call that was not made. Calls of other tools are told why in plain
+/// Returns the result of a call that was not made. For other tools, the reason is given in plain
 /// words.
 pub(super) fn passed_over(tool: &str, arguments: &str, why: &Unmade) -> String {
     if tool != delegate::NAME {

@@ -1,4 +1,4 @@
-//! The events that the effects of a step add, in other streams and in the run's own.
+//! The events of a step's effects, in other streams and in the run's own.
 
 use super::Run;
 use crate::agents::role::AgentRole;
@@ -58,8 +58,8 @@ struct EffectContext<'a> {
 }
 
 impl EffectContext<'_> {
-    /// The change of the agent's preferences; none where words from outside may ask for it. A step
-    /// has no way to ask its user first.
+    /// The change of the agent's preferences; none if content from outside may have requested it. A
+    /// step has no way to ask its user first.
     fn preferred(&self, preferences: &Value, for_all: bool) -> Option<(Stream, Event)> {
         if self.untrusted {
             return None;
@@ -79,7 +79,7 @@ impl EffectContext<'_> {
         Some((Stream::Agent(agent), Event::PreferencesUpdated(updated)))
     }
 
-    /// The record of an item; none for another effect.
+    /// The record of an item; none for other effects.
     fn recorded(&self, effect: &Effect, place: usize) -> Option<(Stream, Event)> {
         let Effect::RecordItem {
             prompt,

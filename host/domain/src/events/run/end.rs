@@ -1,4 +1,4 @@
-//! The end of a run: the turn that it becomes, and the settlement for the caller that waits for it.
+//! The end of a run: its turn, and the settlement for its waiting caller.
 
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 /// The code of work that its agent gave up.
 pub(super) const AGENT_FAILED: &str = "agent-failed";
-/// The code of work that no turn was begun with.
+/// The code of work that no turn processed.
 pub const NOT_BEGUN: &str = "not-begun";
-/// The code of work that came no further for too long.
+/// The code of work without progress for too long.
 pub const MESSAGE_TIMED_OUT: &str = "message-timed-out";
 
 /// The cause of a run's end.
@@ -39,10 +39,10 @@ pub enum Cause {
         /// Its summary.
         summary: Value,
     },
-    /// The agent, the host or a limit failed it.
+    /// The agent, the host or a limit caused the failure.
     Failed {
         /// A stable code: `agent-failed`, `step-failed`, `limit-reached`, `timed-out`, or that of a
-        /// call of a model.
+        /// model call.
         code: String,
         /// The reason, as shown to people.
         reason: String,
@@ -55,8 +55,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns the cause for a decision that ends the turn; none for one that goes on. An agent
-    /// that gives up with the news that no model replied has the code of that: see
+    /// Returns the cause for a decision that ends the turn; none for a decision that continues. An
+    /// agent that gives up with the news that no model replied has that failure's code: see
     /// [`Run::model_failure`].
     #[must_use]
     pub fn of(decision: &Decision, model_failure: Option<&str>) -> Option<Self> {
@@ -125,8 +125,8 @@ pub fn cut_off(
     (stops, said.messages)
 }
 
-/// Returns the turn that a run becomes. The run's last step is applied already; `said` are messages
-/// that come with the end itself.
+/// Returns the turn of a run. The run's last step is applied already; `said` are messages that are
+/// added by the end itself.
 #[must_use]
 pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNode {
     let messages: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(said).collect();
@@ -150,7 +150,7 @@ pub fn turn(run: &Run, said: &[Message], cause: &Cause, joint: Joint) -> TurnNod
     node
 }
 
-/// Returns the run's last event and the session's. `stopped` and `said` are empty when the agent
+/// Returns the run's last event and the session's. `stopped` and `said` are empty if the agent
 /// itself ended the turn.
 #[must_use]
 pub fn events(
@@ -193,10 +193,9 @@ pub fn events(
     (Event::RunEnded(ended), Event::TurnCommitted(committed))
 }
 
-/// Returns the events of the agent's stream when a run of its active session ends. Questions whose
-/// time was up in the last step are withdrawn. The session leaves the slot, unless the run ended
-/// with a reply; after a reply all questions are withdrawn. For any other session there are no
-/// events.
+/// Returns the events of the agent's stream when a run of its active session ends. Questions that
+/// expired in the last step are withdrawn. The session leaves the slot, unless the run ended with a
+/// reply; after a reply all questions are withdrawn. For any other session there are no events.
 #[must_use]
 pub fn slot_left(
     agent: &Agent,
@@ -224,21 +223,20 @@ pub fn slot_left(
     events
 }
 
-/// The messages and settlements that come with the end of a run itself.
+/// The messages and settlements that the end of a run adds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Closing<'a> {
     /// The messages of its last step.
     pub said: &'a [Message],
     /// The settlements of the operations that the end stopped.
     pub stopped: &'a [Settlement],
-    /// The news of its last step; empty when the host ended the run.
+    /// The news of its last step; empty if the host ended the run.
     pub heard: &'a [News],
 }
 
-/// Returns the settlement for the operation of another run that waits for this run when this run
-/// ends, and the blobs that are to be stored with it. The reply of a turn is the agent's last
-/// message. A delegation is reported in the terms of the tool `delegate`, a message in those of
-/// `agents_message`.
+/// Returns the settlement for another run's operation that waits for this run's end, and the blobs
+/// to be stored with it. The reply of a turn is the agent's last message. A delegation is reported
+/// in the terms of the tool `delegate`, a message in those of `agents_message`.
 #[must_use]
 pub fn settlement_for_parent(
     operation: &Operation,
@@ -264,7 +262,7 @@ pub fn settlement_for_parent(
         let (settlement, blobs) = given(operation, reply, time);
         return (settlement.spending(spent), blobs);
     }
-    // The reason for it may be given in the agent's own words.
+    // The agent may have worded the reason.
     settlement(
         operation,
         failed_without_reply(operation, cause, closing.heard, untrusted, time),
@@ -286,8 +284,8 @@ fn state_of(cause: &Cause) -> TaskState {
     }
 }
 
-/// Returns the settlement for the waiting operation of another run when no run will begin with its
-/// work. Nothing of the work was done.
+/// Returns the settlement for another run's waiting operation when no run will do its work. None of
+/// the work was done.
 #[must_use]
 pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestamp) -> Settlement {
     let cause = Cause::Failed {
@@ -303,7 +301,7 @@ pub fn settlement_of_nothing(operation: &Operation, reason: &str, time: Timestam
     .ending(TaskState::Failed)
 }
 
-/// Returns the end of an operation whose work ended with this cause and without a reply.
+/// Returns the end of an operation whose work ended with this cause, without a reply.
 fn failed_without_reply(
     operation: &Operation,
     cause: &Cause,
@@ -337,12 +335,12 @@ fn failed_without_reply(
     }
 }
 
-/// The reply of a run to the caller that waits for it.
+/// The reply of a run to its waiting caller.
 #[derive(Debug)]
 pub struct CallerReply<'a> {
     /// The run.
     pub run: &'a Run,
-    /// The messages that come with it and are not the run's yet.
+    /// The messages that are added with it and are not part of the run yet.
     pub said: &'a [Message],
     /// The content of the reply.
     pub parts: Vec<Part>,
@@ -350,9 +348,9 @@ pub struct CallerReply<'a> {
     pub untrusted: bool,
 }
 
-/// Returns the settlement for the waiting operation of another run when it is replied to. The reply
-/// may come at the end of a turn or in the middle of it. What is too long has become blobs, which
-/// are to be stored with it.
+/// Returns the settlement for another run's waiting operation when it receives its reply. The reply
+/// may be sent at the end of a turn or within it. Content that is too long becomes blobs, which are
+/// to be stored with it.
 #[must_use]
 pub fn given(
     operation: &Operation,
@@ -400,7 +398,7 @@ pub fn given(
     (settlement, blobs)
 }
 
-/// Returns the end of a delegation that was not done in time; none for any other operation.
+/// Returns the end of a delegation that was late; none for other operations.
 pub(super) fn undelegated_in_time(operation: &Operation, time: Timestamp) -> Option<Ended> {
     let cause = Cause::Failed {
         code: TIMED_OUT.to_owned(),

@@ -1,4 +1,4 @@
-//! Answers of external agents to the messages that were delivered to them.
+//! Answers of external agents to their messages.
 
 use super::{Open, Run};
 use crate::events::event::{Event, RunSettled};
@@ -10,9 +10,9 @@ use crate::values::refusal::Refusal;
 use crate::values::time::Timestamp;
 use crate::work::operation::Performer;
 
-/// Takes an answer to an outbound message: the one that is named, or the one that waits longest.
-/// The answer may come before the outbound message is known to have been taken. Returns the event,
-/// and the blobs to be stored with it.
+/// Takes an answer to an outbound message: the named one, or the one that has waited longest. The
+/// answer may arrive before the outbound message is known to be accepted. Returns the event, and
+/// the blobs to be stored with it.
 ///
 /// # Errors
 /// No such outbound message waits for an answer.
@@ -45,7 +45,7 @@ fn waiting(run: &Run, named: Option<OperationId>) -> Option<&Open> {
         .min_by_key(|open| (open.operation.step, open.operation.place))
 }
 
-/// The refusal of an answer that nothing waits for.
+/// The refusal of an answer without a waiting message.
 #[must_use]
 pub fn nothing_waits(named: Option<OperationId>) -> Refusal {
     let message = match named {

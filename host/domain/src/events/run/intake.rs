@@ -1,4 +1,4 @@
-//! The conditions that wake an agent, and the news it is given.
+//! The conditions that wake an agent, and its news.
 
 use super::Run;
 use crate::events::event::{InputAccepted, Source};
@@ -10,12 +10,12 @@ use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::queue::collected;
 use crate::work::step::{News, OperationOutcome, Until};
 
-/// The news of a step, with the messages that enter the thread before it.
+/// The news of a step, with the messages that precede it in the thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intake {
     /// Outcomes that arrived with it.
     pub settled: Vec<Settlement>,
-    /// Inputs that it takes in.
+    /// The inputs that it claims.
     pub claimed: Vec<InputId>,
     /// The most hops of these inputs, and of the run before.
     pub hops: u32,
@@ -23,12 +23,12 @@ pub struct Intake {
     pub heard: Vec<Message>,
     /// The news for the guest.
     pub news: Vec<News>,
-    /// True if the history of ended sessions that the step is shown rests on content from outside.
+    /// True if the history of ended sessions in the step's input rests on content from outside.
     pub history_untrusted: bool,
 }
 
-/// Returns whether the agent is to be stepped now, given outcomes that have arrived and whether
-/// messages wait.
+/// Returns whether to step the agent now, given outcomes that have arrived and whether messages
+/// wait.
 #[must_use]
 pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     if run.ended.is_some() {
@@ -40,7 +40,7 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     if hear && words_wait {
         return true;
     }
-    // A command line alone hears of the calls that it makes.
+    // Only the command line receives the outcomes of its calls.
     let is_reported = |settlement: &Settlement| {
         let open = run.open.get(&settlement.operation);
         open.is_none_or(|open| open.within.is_none())
@@ -53,10 +53,10 @@ pub fn wakes(run: &Run, arrived: &[Settlement], words_wait: bool) -> bool {
     }
 }
 
-/// Takes in outcomes and messages. Results come first, in the order in which they settled, then the
+/// Takes in outcomes and messages. Results are first, in the order in which they settled, then the
 /// user's messages. The inputs with which a run begins are one message if they were collected. They
-/// come after the notice of what was dropped before them. A history is not taken in here: whoever
-/// shows the step one with the mark says so afterwards.
+/// follow the notice of dropped inputs. A history is not taken in here: a caller that shows the
+/// step a marked history adds the mark afterwards.
 #[must_use]
 pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], salt: Salt) -> Intake {
     let mut taking = Taking {
@@ -104,9 +104,9 @@ pub fn intake(run: &Run, arrived: Vec<Settlement>, inputs: &[InputAccepted], sal
 }
 
 impl Run {
-    /// Returns the code of a call of a model without a reply, among the outcomes that the next step
-    /// hears. Codes that not only models' calls end with are left out, but for that of a limit:
-    /// people are told of one in words of its own.
+    /// Returns the code of a model call without a reply, among the outcomes for the next step.
+    /// Codes that other operations share are left out, except that of a limit: people read about a
+    /// limit in a text of its own.
     #[must_use]
     pub fn model_failure<'a>(&'a self, arrived: &'a [Settlement]) -> Option<&'a str> {
         self.of_models(arrived)
@@ -124,8 +124,8 @@ impl Run {
             })
     }
 
-    /// Returns the reason for which the agent gives up, as people are told it. The agent does not
-    /// know why a program in a model's place was cut off; the outcomes that it heard say that.
+    /// Returns the reason why the agent gives up, for people. The agent does not know why a program
+    /// in a model's place was cut off; the outcomes of its news do.
     #[must_use]
     pub fn given_up(&self, reason: &str, arrived: &[Settlement]) -> String {
         let unknown = self
@@ -138,15 +138,15 @@ impl Run {
         }
     }
 
-    /// Returns the outcomes of calls of models among those that the next step hears.
+    /// Returns the outcomes of model calls among those for the next step.
     fn of_models<'a>(&'a self, arrived: &'a [Settlement]) -> impl Iterator<Item = &'a Settlement> {
         self.to_hear(arrived)
             .filter(|(operation, _)| matches!(operation.performer, Performer::Model { .. }))
             .map(|(_, settlement)| settlement)
     }
 
-    /// Returns the outcomes that the next step hears, with their operations: those that no step was
-    /// told of yet, and those that have just arrived.
+    /// Returns the outcomes for the next step, with their operations: those not yet reported to a
+    /// step, and those that have just arrived.
     pub(super) fn to_hear<'a>(
         &'a self,
         arrived: &'a [Settlement],
@@ -195,7 +195,7 @@ impl Taking {
             match (&input.source, &input.message) {
                 (Source::Opening, None) => self.news.push(News::Opened),
                 (_, Some(draft)) => said.push(self.place(draft.clone())),
-                // An input without a message that opens nothing carries no news.
+                // An input without a message that opens nothing is no news.
                 (_, None) => {}
             }
         }
@@ -204,8 +204,8 @@ impl Taking {
         }
     }
 
-    /// Takes in collected inputs: each speaker's words in a row as one message, those with the mark
-    /// apart from those without. The first says what was dropped before.
+    /// Takes in collected inputs. Each speaker's consecutive texts become one message, marked texts
+    /// apart from unmarked ones. The first message reports dropped inputs.
     fn hear_as_one(&mut self, run: &Run, inputs: &[InputAccepted]) {
         let drafts: Vec<&Draft> = inputs
             .iter()
@@ -238,7 +238,7 @@ impl Taking {
     }
 }
 
-/// A result whose call was answered synthetically meanwhile ("still running") comes as a notice: no
+/// The result of a call that already has a synthetic result ("still running") becomes a notice: no
 /// call has two results.
 fn late(run: &Run, draft: Draft) -> Draft {
     let Some(answers) = &draft.answers else {

@@ -1,7 +1,7 @@
-//! Command lines: the calls that they make, and what they hear of them.
+//! Command lines: their calls, and the outcomes that they receive.
 //!
-//! A call is an operation of its own, with an outcome of its own. The agent that asked for the line
-//! is told of the line alone.
+//! A call is a separate operation, with its own outcome. The agent that requested the line receives
+//! only the line's outcome.
 
 use super::{Corrupt, Open, Run, Within};
 use crate::values::id::OperationId;
@@ -25,7 +25,7 @@ impl Run {
         Ok(())
     }
 
-    /// Starts a call of a command line. Guests know nothing of it, so it takes none of their keys.
+    /// Starts a call of a command line. Guests do not see it, so it takes none of their keys.
     fn start_call(&mut self, line: OperationId, call: &CommandCall) {
         self.begin_operation(&call.started, call.time);
         self.name_call(call.started.id, &call.tool);
@@ -38,7 +38,7 @@ impl Run {
         }
     }
 
-    /// Tells a command line of the outcome of its call. A line that is over hears nothing more.
+    /// Gives a command line the outcome of its call. A finished line receives nothing more.
     pub(super) fn tell_line(&mut self, call: &Open, settlement: &Settlement) {
         let Some(within) = &call.within else {
             return;

@@ -1,4 +1,4 @@
-//! Operations without an outcome, as the fold of a run has them.
+//! Operations without an outcome, in the fold of a run.
 
 use super::Attempts;
 use crate::access::tool::EffectClass;
@@ -13,30 +13,29 @@ use serde::{Deserialize, Serialize};
 pub struct Open {
     /// The operation as it was started.
     pub operation: Operation,
-    /// The segment that runs or comes next, counted from 0.
+    /// The present or next segment, counted from 0.
     pub segment: u32,
     /// State that the last segment left.
     pub state: Option<Vec<u8>>,
-    /// The pause before the next segment: what that waits for.
+    /// The pause before the next segment.
     pub pause: Pause,
     /// The client's answer for it.
     pub answer: Option<Kept>,
-    /// The segment that was recorded as about to be sent.
+    /// The segment that was recorded as about to be sent, if any.
     pub sent: Option<u32>,
-    /// The attempts at it, of a model's call.
+    /// The attempts at it, for a model call.
     #[serde(default, skip_serializing_if = "Attempts::is_first")]
     pub attempts: Attempts,
-    /// The cut that its prompt is made with, of a model's call: the newest when it began, or its
-    /// own.
+    /// The cut for its prompt, for a model call: the newest at its beginning, or its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Box<OpenCut>>,
-    /// The command line that made it and hears of it alone, of a call that a line makes.
+    /// The command line that made the call and alone receives its outcome, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Box<Within>>,
-    /// The call that it waits for, of a command line.
+    /// The call that it waits for, for a command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calling: Option<OperationId>,
-    /// The calls that it has made, in order, of a command line.
+    /// The calls that it has made, in order, for a command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub called: Vec<Called>,
 }
@@ -48,22 +47,22 @@ pub struct Within {
     pub line: OperationId,
     /// The tool.
     pub tool: String,
-    /// The arguments as the line gave them.
+    /// The arguments from the line.
     pub arguments: String,
 }
 
-/// The cut that the prompt of an open call is made with.
+/// The cut for the prompt of an open call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenCut {
     /// The cut.
     pub cut: PromptCut,
-    /// True if it was made for this very call, so that a summary may be among its attempts.
+    /// True if it was made for this call, so that a summary may be among its attempts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_own: bool,
 }
 
 impl Open {
-    /// Notes that a segment is about to be sent, and the effect that it has by now.
+    /// Notes that a segment is about to be sent, and its present effect.
     pub(super) fn send(&mut self, started: &OperationStarted) {
         self.sent = Some(started.segment);
         if let Some(effect) = started.effect {
@@ -71,20 +70,20 @@ impl Open {
         }
     }
 
-    /// Returns whether this segment may have reached the world.
+    /// Returns whether this segment may have affected the outside.
     #[must_use]
     pub fn may_have_been_sent(&self) -> bool {
         self.sent == Some(self.segment)
     }
 
-    /// Returns whether this segment may have done what must not be done twice. If so, a lost
+    /// Returns whether this segment may have had an effect that must not be repeated. If so, a lost
     /// outcome is unknown.
     #[must_use]
     pub fn may_have_taken_effect(&self) -> bool {
         self.operation.effect == EffectClass::NonIdempotent && self.may_have_been_sent()
     }
 
-    /// The id under which the question that it waits with is answered.
+    /// The id for the answer to its open question.
     #[must_use]
     pub fn question(&self) -> OperationId {
         match self.pause {
@@ -95,7 +94,7 @@ impl Open {
         }
     }
 
-    /// Returns whether a model or a tool is, or should be, working on it.
+    /// Returns whether a model or a tool works on it, or should.
     #[must_use]
     pub fn is_active(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! Words to people outside: the events of a run that say something to them, and who hears it.
+//! Messages to people outside: the events of a run that produce one, and its recipients.
 
 use super::Run;
 use super::end::{AGENT_FAILED, MESSAGE_TIMED_OUT};
@@ -17,26 +17,27 @@ use crate::work::operation::{Continuation, Operation};
 use crate::work::step::Decision;
 use std::sync::Arc;
 
-/// Characters of an agent's reason for giving up that people are told.
+/// Characters of an agent's reason for giving up that people see.
 const REASON_CHARS_MAX: usize = 300;
 
-/// Something that people outside are told.
+/// A message to people outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outward {
     /// The agent's words.
     Words {
         /// The message in the thread.
         message: MessageId,
-        /// True if the message came with the very event. Another one may have been told before.
+        /// True if the message was added by this event. An earlier one may have been reported
+        /// before.
         is_new: bool,
         /// The words.
         text: String,
     },
     /// A question.
     Question {
-        /// The id under which it is answered.
+        /// The id for the answer.
         question: OperationId,
-        /// The question, as it is said.
+        /// The question, as it is presented.
         asked: Outbound,
     },
     /// The turn has failed.
@@ -46,8 +47,7 @@ pub enum Outward {
     },
 }
 
-/// Returns what an event of a run says to people outside, in its order. The run is as it was before
-/// the event.
+/// Returns an event's messages to people outside, in order. The run is as it was before the event.
 #[must_use]
 pub fn outward(run: &Run, event: &Event) -> Vec<Outward> {
     if run.started.compacts.is_some() {
@@ -57,7 +57,7 @@ pub fn outward(run: &Run, event: &Event) -> Vec<Outward> {
         Event::RunStepped(stepped) => of_step(run, stepped),
         Event::OperationContinued(continuation) => of_continuation(continuation),
         Event::RunEnded(ended) => of_end(ended).into_iter().collect(),
-        // The others are between the host and the agent, or stand in other streams.
+        // The others are between the host and the agent, or in other streams.
         _ => Vec::new(),
     }
 }
@@ -88,7 +88,7 @@ fn of_step(run: &Run, stepped: &RunStepped) -> Vec<Outward> {
         .collect()
 }
 
-/// Returns the question with which an operation begins, if it begins with one.
+/// Returns the question with which an operation begins, if any.
 fn asked_by(operation: &Operation) -> Option<Outward> {
     operation.question_at_start().as_ref().map(question)
 }
@@ -104,8 +104,8 @@ fn question(asked: &PendingAction) -> Outward {
     }
 }
 
-/// Returns what people are told of a turn that failed. One that was stopped by somebody is told by
-/// nothing.
+/// Returns the message to people about a failed turn. A turn that somebody stopped produces no
+/// message.
 fn of_end(ended: &RunEnded) -> Option<Outward> {
     if ended.end != TurnEnd::Failed {
         return None;
@@ -129,7 +129,7 @@ fn of_end(ended: &RunEnded) -> Option<Outward> {
     Some(Outward::Failure { text })
 }
 
-/// The words of a message, with a note of the files in it, which a chat does not show.
+/// The text of a message, with a note of its files, which a chat does not show.
 fn text_for_people(parts: &[Part]) -> String {
     let mut text = text_of(parts).trim().to_owned();
     let is_file = |part: &&Part| matches!(part, Part::Blob { .. });
@@ -146,7 +146,7 @@ fn text_for_people(parts: &[Part]) -> String {
 }
 
 impl Outward {
-    /// Returns the message to a chat, of a run; none if the chat is not to hear it.
+    /// Returns the message of a run to a chat; none if the chat does not receive it.
     #[must_use]
     pub fn queued(
         &self,
@@ -175,7 +175,7 @@ impl Outward {
                 };
                 (asked.clone(), format!("question:{question}"), cause)
             }
-            // Nobody waits for what a heartbeat says.
+            // Nobody waits for the result of a heartbeat.
             (Self::Failure { .. }, Some(_)) => return None,
             (Self::Failure { text }, None) => {
                 (Outbound::text(text)?, format!("failure:{}", of.run), turn)
@@ -192,7 +192,7 @@ impl Outward {
 
 /// The cause of an outbound message.
 struct Cause {
-    /// The text from which its id follows.
+    /// The text from which its id is derived.
     key: String,
     cause: OutboundMessageCause,
 }
@@ -213,8 +213,7 @@ impl OutboundMessageQueued {
         }
     }
 
-    /// The words for a person whose message was put aside; none if nobody waits for what comes of
-    /// it.
+    /// The text for a person whose message was set aside; none if nobody waits for its result.
     #[must_use]
     pub fn of_dead(
         recipient: &Recipient,
@@ -226,7 +225,7 @@ impl OutboundMessageQueued {
             return None;
         }
         let text = "Sorry, I could not deal with your message. Whoever runs this can see it.";
-        // An input may be put aside again, after somebody had it dealt with once more.
+        // An input may be set aside again, after somebody requeued it.
         let key = format!("dead:{input}:{}", time.0);
         let cause = OutboundMessageCause::Input { session, input };
         let outbound = Outbound::text(text)?;
@@ -235,11 +234,11 @@ impl OutboundMessageQueued {
 }
 
 impl Source {
-    /// Returns who hears what comes of a turn that takes this input in too, after those before it.
-    /// None while nothing of that is known.
+    /// Returns the recipient of a turn's results once the turn has claimed this input too, after
+    /// those before it. None while the recipient is unknown.
     ///
-    /// The last input that came from a chat decides, or else the last that a trigger made for one.
-    /// The reply to words that came over the API is told to nobody else.
+    /// The last input from a chat decides, or else the last input of a trigger for a chat. The
+    /// reply to a message over the API is sent to nobody else.
     #[must_use]
     pub fn directs(&self, before: Option<Destination>) -> Option<Destination> {
         match (self, before) {
@@ -248,7 +247,7 @@ impl Source {
                 is_awaited: true,
                 quiet: None,
             })),
-            // Somebody who wrote gets the answer, whatever else happens meanwhile.
+            // A person who wrote gets the answer, whatever else happens meanwhile.
             (Self::Trigger { .. }, Some(Destination::Chat(waiting))) if waiting.is_awaited => {
                 Some(Destination::Chat(waiting))
             }
@@ -287,7 +286,7 @@ impl Source {
         }
     }
 
-    /// Returns who hears what comes of a turn that takes in these inputs.
+    /// Returns the recipient of the results of a turn that claims these inputs.
     #[must_use]
     pub fn destination<'a>(sources: impl IntoIterator<Item = &'a Self>) -> Destination {
         sources

@@ -1,4 +1,5 @@
-//! The handling of open operations, also after a restart: performed, left waiting, or settled.
+//! The handling of open operations, also after a restart: they are performed, left waiting, or
+//! settled.
 
 use super::{Open, Run};
 use crate::access::tool::EffectClass;
@@ -16,19 +17,19 @@ use crate::work::operation::{Pause, Performer, Settlement};
 use crate::work::outbound_message::is_delivered;
 use crate::work::step::Failure;
 
-/// The code of the end of a run that the host gave up.
+/// The code of a run's end that the host caused by giving up.
 pub const GIVEN_UP: &str = "host-failed";
 
-/// The next action for an open operation that is not being worked on.
+/// The next action for an open operation without work in progress.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     /// Perform its segment now.
     Perform {
-        /// True if `operation.started` is to be recorded first. It must be possible to distinguish
+        /// True if `operation.started` has to be recorded first. It must be possible to distinguish
         /// "sent" from "never sent".
         record_first: bool,
     },
-    /// It has come to its end.
+    /// It has ended.
     Settle(Box<Settlement>),
     /// It waits for a user, for another agent, or for a time.
     Wait {
@@ -37,7 +38,7 @@ pub enum Next {
     },
 }
 
-/// Returns the next action for an operation that is not being worked on.
+/// Returns the next action for an operation without work in progress.
 #[must_use]
 pub fn next(open: &Open, now: Timestamp) -> Next {
     let operation = &open.operation;
@@ -92,7 +93,7 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
             until: operation.deadline,
         },
         _ if open.may_have_taken_effect() => settle(Ended::Unknown(Failure::interrupted())),
-        // Agreed to in time, and not begun in time: the host was down, or the call waited too long.
+        // Approved in time, and not begun in time: the host was down, or the call waited too long.
         _ if open.segment == 0
             && operation
                 .approval
@@ -107,11 +108,11 @@ pub fn next(open: &Open, now: Timestamp) -> Next {
     }
 }
 
-/// Returns the settlement of an operation whose deadline has passed; none of any other.
+/// Returns the settlement of an operation whose deadline has passed; none for others.
 fn past_deadline(open: &Open, now: Timestamp) -> Option<Settlement> {
     let operation = &open.operation;
     let is_overdue = operation.deadline.is_some_and(|deadline| deadline <= now);
-    // A command line ends after the call that it makes, which ends by the same time.
+    // A command line ends after its present call, which ends by the same time.
     if !is_overdue || open.calling.is_some() {
         return None;
     }
@@ -122,13 +123,13 @@ fn past_deadline(open: &Open, now: Timestamp) -> Option<Settlement> {
     })
 }
 
-/// Returns whether an operation would reach out of the host by itself, at once or after its pause.
-/// A model would be asked, a tool called that does more than read, or a command line carried out.
+/// Returns whether an operation would affect the outside without further input, at once or after
+/// its pause. It would call a model, call a tool that does more than read, or run a command line.
 /// After a restore from a backup it may have done so before.
 #[must_use]
 pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     let reaches_out = match &open.operation.performer {
-        // A line makes its calls by itself.
+        // A line makes its calls without further input.
         Performer::Model { .. } | Performer::Command { .. } => true,
         Performer::Tool { .. } => open.operation.effect != EffectClass::ReadOnly,
         Performer::External { .. } => !is_delivered(open.state.as_deref()),
@@ -150,8 +151,8 @@ pub fn would_be_sent(open: &Open, now: Timestamp) -> bool {
     reaches_out && by_itself
 }
 
-/// Returns whether a run would go on by itself now. A step is due, or an operation can be performed
-/// or settled without further input.
+/// Returns whether a run would continue now without further input. A step is due, or an operation
+/// can be performed or settled.
 #[must_use]
 pub fn goes_on(run: &Run, now: Timestamp) -> bool {
     let moves =
@@ -160,8 +161,8 @@ pub fn goes_on(run: &Run, now: Timestamp) -> bool {
 }
 
 impl Run {
-    /// Returns whether a step, before it is applied, is progress: whether it hears anything but
-    /// that timers elapsed and the client answered.
+    /// Returns whether a step, before it is applied, is progress: whether its news has more than
+    /// elapsed timers and the client's answers.
     pub(super) fn is_progress(&self, stepped: &RunStepped) -> bool {
         let arrived = stepped
             .settled
@@ -178,7 +179,7 @@ impl Run {
     }
 }
 
-/// The record that a run is gone on with after the host ended without being told to.
+/// The record that a run continues after the host ended unexpectedly.
 #[must_use]
 pub fn recovered(run: &Run, time: Timestamp) -> RunRecovered {
     RunRecovered {
@@ -188,7 +189,7 @@ pub fn recovered(run: &Run, time: Timestamp) -> RunRecovered {
     }
 }
 
-/// The end of a run that ended the host so many times.
+/// The end of a run that ended the host this many times.
 #[must_use]
 pub fn given_up(ends: u32) -> Cause {
     Cause::Failed {
@@ -200,7 +201,7 @@ pub fn given_up(ends: u32) -> Cause {
     }
 }
 
-/// Returns the reason for which the host gave a run up. None for any other cause of an end.
+/// Returns the reason why the host gave up a run. None for any other cause of an end.
 #[must_use]
 pub fn why_given_up(cause: &Cause) -> Option<&str> {
     match cause {
@@ -209,8 +210,8 @@ pub fn why_given_up(cause: &Cause) -> Option<&str> {
     }
 }
 
-/// Returns the dead letters that the inputs of a run become: those that its agent has not answered.
-/// A run that has replied to its caller has answered the work that it began with.
+/// Returns the dead letters for a run's unanswered inputs. A run that has replied to its caller has
+/// answered the work that it began with.
 #[must_use]
 pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
     let dead = |input: &InputId| InputDead {
@@ -223,8 +224,8 @@ pub fn put_aside(run: &Run, reason: &str, time: Timestamp) -> Vec<InputDead> {
     run.claimed.iter().skip(answered).map(dead).collect()
 }
 
-/// Returns the settlement of an operation whose work the host lost while it was done. Its outcome
-/// is unknown if it may have taken effect; otherwise it failed.
+/// Returns the settlement of an operation whose work the host lost in progress. Its outcome is
+/// unknown if it may have taken effect; otherwise it failed.
 #[must_use]
 pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() {
@@ -235,8 +236,8 @@ pub fn lost(open: &Open, failure: Failure, now: Timestamp) -> Settlement {
     settlement(&open.operation, ended, now).costing(open.cut_off())
 }
 
-/// Returns the end of an operation whose time is up. It is the same as if its work ended at the
-/// same moment. A message that was not answered in time is worked on all the same.
+/// Returns the end of an operation that has timed out. It is the same as if its work ended at the
+/// same moment. A message that was not answered in time is processed all the same.
 fn overdue(open: &Open, now: Timestamp) -> Ended {
     if let Performer::Agent {
         session,
@@ -275,7 +276,7 @@ fn replied(settled: bool) -> Ended {
     }
 }
 
-/// Returns the end of work that has its outcome as soon as it is decided; none of any other.
+/// Returns the end of work whose outcome is known as soon as it is decided; none for other work.
 #[must_use]
 pub fn at_once(performer: &Performer) -> Option<Ended> {
     match performer {
@@ -312,9 +313,9 @@ fn refused(performer: &Performer) -> Option<Ended> {
     })
 }
 
-/// Returns the operations to look at now, given those that are being worked on. Reads and
-/// idempotent calls run side by side up to [`PARALLEL_CALLS_MAX`]; non-idempotent ones run one
-/// after the other in the order in which they were requested.
+/// Returns the operations to start now, given those in progress. Reads and idempotent calls run in
+/// parallel up to [`PARALLEL_CALLS_MAX`]; non-idempotent ones run one after the other in the order
+/// of their requests.
 #[must_use]
 pub fn ready(
     run: &Run,
@@ -352,8 +353,8 @@ pub fn ready(
     ready
 }
 
-/// Returns whether an operation may be performed where calls are made one by one: it is no call, or
-/// all calls that were requested before it have their outcomes.
+/// Returns whether an operation may be performed when calls run one at a time. It is no call, or
+/// all calls requested before it have their outcomes.
 #[must_use]
 pub fn is_its_turn(run: &Run, operation: OperationId) -> bool {
     let calls = || run.open.values().filter(|open| is_call(open));
@@ -364,7 +365,7 @@ pub fn is_its_turn(run: &Run, operation: OperationId) -> bool {
     own.is_none_or(|own| calls().all(|open| place(open) >= own))
 }
 
-/// Returns whether an operation is a call of the agent's own, and none of a command line's.
+/// Returns whether an operation is a call of the agent's own, and not of a command line.
 fn is_call(open: &Open) -> bool {
     let calls = matches!(
         open.operation.performer,

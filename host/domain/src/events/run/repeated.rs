@@ -1,18 +1,18 @@
-//! Calls that a model makes again and again although they fail in the same way.
+//! Calls that a model repeats although they fail in the same way.
 
 use crate::thread::message::{Message, Role};
 use crate::values::json;
 use crate::work::delegate;
 use std::collections::BTreeMap;
 
-/// Failures of the same call with the same error in one turn, after which it is not made again.
+/// Failures of the same call with the same error in one turn, after which it is refused.
 pub const REPEATS_MAX: usize = 3;
-/// The origin of results that the host makes up for calls that were not made.
+/// The origin of the host's results for calls that were not made.
 const NOT_MADE: &str = "host";
 
 /// Returns the error of a call that has failed in the same way [`REPEATS_MAX`] times among the
-/// messages of a turn. The count begins anew when a user says something, and when a call that may
-/// change something has succeeded.
+/// messages of a turn. The count restarts when a user writes, and when a call that may change
+/// something succeeds.
 pub fn repeated(
     messages: &[&Message],
     tool: &str,
@@ -41,7 +41,7 @@ pub fn repeated(
     repeated.map(|(error, _)| error)
 }
 
-/// Returns the name and the arguments of the call that a message answers. None of one that was not
+/// Returns the name and the arguments of the call that a message answers. None if that call was not
 /// made.
 fn answered<'a>(messages: &[&'a Message], message: &Message) -> Option<(&'a str, &'a str)> {
     let answers = message.answers.as_ref()?;
@@ -55,7 +55,7 @@ fn answered<'a>(messages: &[&'a Message], message: &Message) -> Option<(&'a str,
     Some((call.2, call.3))
 }
 
-/// Returns the error that a result tells.
+/// Returns the error in a result.
 fn error_of(message: &Message) -> Option<String> {
     let text = message.text();
     match delegate::failure_in(&text) {
@@ -64,7 +64,7 @@ fn error_of(message: &Message) -> Option<String> {
     }
 }
 
-/// Returns whether arguments are the same, however they are written.
+/// Returns whether arguments are the same, in any spelling.
 fn are_equal(one: &str, other: &str) -> bool {
     one == other
         || matches!((json::parse(one), json::parse(other)), (Ok(one), Ok(other)) if one == other)

@@ -1,4 +1,4 @@
-//! The settlement of operations: outcomes, and the results that are paired with a model's calls.
+//! The settlement of operations: outcomes, and the results for a model's calls.
 
 use super::delegated::{address, answers_delegate, delegation, is_own_refused};
 use super::{Open, Run};
@@ -22,21 +22,21 @@ use crate::work::operation::{Answer, CallUsage, Kept, Operation, Pause, Performe
 use crate::work::step::{Failure, OperationOutcome};
 use serde_json::Value;
 
-/// The end of a piece of work, before it is known what the agent and the thread see of it.
+/// The end of a piece of work, before it is turned into a result for the agent and the thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// A model replied.
     Replied(Reply),
-    /// A tool or an agent gave a result; `untrusted` when it comes from outside.
+    /// A tool or an agent returned a result; `untrusted` if it is from outside.
     Gave {
         /// The result.
         parts: Vec<Part>,
-        /// True if it comes from outside the user's and the operator's control.
+        /// True if it is from outside the user's and the operator's control.
         untrusted: bool,
     },
     /// A client answered.
     Value(Value),
-    /// Something was recalled; `untrusted` when anything of it has that mark.
+    /// A recall has a result; `untrusted` if any of it has that mark.
     Recalled {
         /// The hits.
         hits: Value,
@@ -51,16 +51,16 @@ pub enum Ended {
     Denied,
     /// It took too long.
     TimedOut,
-    /// Nobody answered its question in time.
+    /// Its question was not answered in time.
     Unanswered,
     /// It was cancelled.
     Cancelled,
-    /// It is unknown whether it happened: this cut it off.
+    /// It is unknown whether it happened, for this reason.
     Unknown(Failure),
 }
 
-/// The settlement of an operation that ended so. A call of the model's always gets a result,
-/// whatever happened.
+/// The settlement of an operation with this end. A model's call always gets a result, whatever
+/// happened.
 #[must_use]
 pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settlement {
     let marked = ended.is_untrusted(operation);
@@ -123,18 +123,18 @@ pub fn settlement(operation: &Operation, ended: Ended, time: Timestamp) -> Settl
     .marked(marked)
 }
 
-/// The parts of a reply, with a mark if it is not whole.
+/// The parts of a reply, with a mark if it is incomplete.
 fn marked_parts(reply: Reply) -> Vec<Part> {
     let mark = CutOff::of_stop(&reply.stop).map(CutOff::part);
     reply.parts.into_iter().chain(mark).collect()
 }
 
 impl Ended {
-    /// Returns whether it brings anything that rests on content from outside.
+    /// Returns whether its result rests on content from outside.
     fn is_untrusted(&self, operation: &Operation) -> bool {
         match self {
             Self::Gave { untrusted, .. } | Self::Recalled { untrusted, .. } => *untrusted,
-            // The reason why a tool failed, or what cut it off, is in the tool's own words.
+            // The tool may have worded the reason of its failure or interruption.
             Self::Failed(failure) | Self::Unknown(failure) => {
                 matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure)
             }
@@ -157,8 +157,8 @@ impl Settlement {
         self
     }
 
-    /// Moves what is too long in it to blobs, which are to be stored with it. A value that is too
-    /// long becomes parts. A model's reply is left alone: it is its message as it stands.
+    /// Moves its long parts to blobs, which are to be stored with it. A value that is too long
+    /// becomes parts. A model's reply stays unchanged, because it is its message.
     #[must_use]
     pub fn spilled(mut self) -> (Self, Vec<Vec<u8>>) {
         let mut blobs = Vec::new();
@@ -200,8 +200,8 @@ impl Settlement {
     }
 }
 
-/// Returns the settlement of an operation whose task is cancelled. A delegation of the agent's own
-/// is told as the result of one, as a model's is.
+/// Returns the settlement of an operation whose task is cancelled. A delegation by the agent itself
+/// is reported as one by its model is.
 #[must_use]
 pub fn task_cancelled(operation: &Operation, time: Timestamp) -> Settlement {
     let ended = match delegation(operation, time) {
@@ -216,7 +216,8 @@ pub fn task_cancelled(operation: &Operation, time: Timestamp) -> Settlement {
     settlement(operation, ended, time).ending(TaskState::Cancelled)
 }
 
-/// Returns the outcome of an operation without a result, and the message that tells a model of it.
+/// Returns the outcome of an operation without a result, and the message that reports it to a
+/// model.
 fn resultless(
     operation: &Operation,
     outcome: OperationOutcome,
@@ -236,7 +237,7 @@ fn resultless(
     (outcome, paired(operation, parts, true))
 }
 
-/// Returns the result of a call of `delegate` that came to nothing; none for any other operation.
+/// Returns the result of a failed call of `delegate`; none for other operations.
 fn undelegated(
     operation: &Operation,
     outcome: &OperationOutcome,
@@ -283,7 +284,7 @@ fn paired(operation: &Operation, parts: Vec<Part>, failed: bool) -> Option<Draft
 }
 
 /// Returns the settlement of an open operation that is stopped. It is cancelled, unless it may have
-/// taken effect and must not be thought undone.
+/// had an effect, which must not be reported as undone.
 #[must_use]
 pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
     let ended = if open.may_have_taken_effect() {
@@ -297,7 +298,7 @@ pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
     settlement(&open.operation, ended, time).costing(open.stopped_attempts())
 }
 
-/// The question that an open operation waits with.
+/// The open question of an operation.
 #[must_use]
 pub fn question(open: &Open) -> Option<&ClientAction> {
     match (&open.operation.performer, &open.pause) {
@@ -311,12 +312,12 @@ pub fn question(open: &Open) -> Option<&ClientAction> {
     }
 }
 
-/// Takes a client's answer to the question of an id, which the caller has validated against the
-/// question's schema. Returns the event, the answer as events keep it, and the blobs to be stored
-/// with it. What the host itself asks, about a call, is answered by an event of its own.
+/// Takes a client's answer to the question of an id. The caller has validated the answer against
+/// the question's schema. Returns the event, the answer as events store it, and the blobs to be
+/// stored with it. The host's own questions about a call are answered by a separate event.
 ///
 /// # Errors
-/// When nothing waits for an answer, or something else does.
+/// If no question is open, or a different one is.
 pub fn answer(
     run: &Run,
     call: OperationId,
@@ -371,7 +372,7 @@ pub fn answer(
 /// Finds the operation that asks a question.
 ///
 /// # Errors
-/// When nothing waits for an answer, or something else does.
+/// If no question is open, or a different one is.
 fn asking(run: &Run, call: OperationId) -> Result<&Open, Refusal> {
     let asking: Vec<&Open> = run
         .open

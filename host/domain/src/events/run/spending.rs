@@ -1,5 +1,5 @@
-//! A run's spending: what is available of its limits, and what counts on its accounts. The words
-//! are those of [`account`].
+//! A run's spending: the amount available of its limits, and the amounts that count on its
+//! accounts. The terms are those of [`account`].
 
 use super::{Open, Run};
 use crate::thread::model::Usage;
@@ -9,24 +9,24 @@ use crate::work::budget::{Amount, Available};
 use crate::work::operation::{Performer, Settlement};
 use serde::{Deserialize, Serialize};
 
-/// The part of a run's limits that is spent.
+/// The spent part of a run's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spending {
     /// Tool calls.
     pub tool_calls: u32,
     /// Tokens.
     pub usage: Usage,
-    /// Milliseconds during which a model or a tool was at work, as its outcomes have them. Never
-    /// the difference of two events' times, between which the host may have been down.
+    /// Milliseconds during which a model or a tool worked, according to its outcomes. It is never
+    /// the difference of two events' times, because the host may have been down between them.
     pub active_ms: u64,
     /// Millionths that its own model calls cost ([`crate::work::price`]).
     pub cost_micros: u64,
-    /// Amount that others spent for work that it handed over.
+    /// Amount spent by others on work that it handed over.
     pub delegated: Amount,
 }
 
 impl Spending {
-    /// Counts what an operation spent that has come to this.
+    /// Counts the amount that an operation with this settlement spent.
     pub(super) fn charge(&mut self, open: &Open, settlement: &Settlement) {
         let (usage, micros) = account::spent(open.spent_or_reserved(), settlement);
         self.usage = self.usage.plus(usage);
@@ -42,7 +42,7 @@ impl Spending {
         self.active_ms = self.active_ms.saturating_add(active_ms);
     }
 
-    /// Returns what the run itself has spent, without its delegates.
+    /// Returns the amount spent by the run itself, without its delegates.
     fn own(&self) -> Amount {
         Amount {
             tokens: self.usage.total(),
@@ -53,7 +53,7 @@ impl Spending {
 }
 
 impl Run {
-    /// Returns what is available of its limits for the next step.
+    /// Returns the amount left of its limits for the next step.
     #[must_use]
     pub fn limits_left(&self) -> LimitsLeft {
         let Available {
@@ -68,9 +68,9 @@ impl Run {
         }
     }
 
-    /// Returns what is available to the decision of a step, given outcomes that are not recorded
-    /// yet. These outcomes count with what they spent, all other open operations with what is
-    /// reserved.
+    /// Returns the amount available to a step's decision, given outcomes that are not recorded yet.
+    /// These outcomes count with what they spent, all other open operations with their
+    /// reservations.
     #[must_use]
     pub fn available_after(&self, arrived: &[Settlement]) -> Available {
         let limits = &self.started.limits;
@@ -99,8 +99,8 @@ impl Run {
         available
     }
 
-    /// Returns what is reserved for open work that is waited for, given outcomes that are not
-    /// recorded yet. The part of it that the work does not spend will be available again.
+    /// Returns the amount reserved for open work that is waited for, given outcomes that are not
+    /// recorded yet. The unspent part of it will be available again.
     #[must_use]
     pub fn lent_after(&self, arrived: &[Settlement]) -> Amount {
         self.open
@@ -117,8 +117,8 @@ impl Run {
             })
     }
 
-    /// Returns what the run itself has spent or reserved on its accounts once these outcomes are
-    /// recorded. The reservations are those of its open model calls.
+    /// Returns the amount that the run itself has spent or reserved on its accounts once these
+    /// outcomes are recorded. The reservations are those of its open model calls.
     #[must_use]
     pub fn spent_or_reserved_with(&self, arrived: &[Settlement]) -> Amount {
         let mut spending = self.spending;
@@ -137,14 +137,14 @@ impl Run {
         amount.plus(spending.own())
     }
 
-    /// Returns what it has spent so far, with its delegates. It counts as spent by the caller that
-    /// handed it its work.
+    /// Returns the amount that it has spent so far, with its delegates. The caller that handed over
+    /// the work counts it as its own.
     #[must_use]
     pub fn spent_so_far(&self) -> Amount {
         self.spent_with(&[])
     }
 
-    /// Returns the same, with what was stopped at its end.
+    /// Returns the same, including operations stopped at its end.
     #[must_use]
     pub fn spent_with(&self, stopped: &[Settlement]) -> Amount {
         let mut spending = self.spending;
@@ -156,8 +156,8 @@ impl Run {
         spending.own().plus(spending.delegated)
     }
 
-    /// Milliseconds of active time that are left, besides those that were measured and are in no
-    /// outcome yet.
+    /// Milliseconds of active time that are left, without the measured time that no outcome
+    /// contains yet.
     #[must_use]
     pub fn active_ms_left(&self, unrecorded_ms: u64) -> u64 {
         self.started
@@ -167,8 +167,8 @@ impl Run {
             .saturating_sub(unrecorded_ms)
     }
 
-    /// The limit of the turn that is used up with so much active time that is in no outcome yet,
-    /// for people; none while there may be another step.
+    /// The turn's limit that is exhausted after this much active time beyond the outcomes, for
+    /// people; none while another step is possible.
     #[must_use]
     pub fn exhausted_limit(&self, unrecorded_ms: u64) -> Option<String> {
         let limits = &self.started.limits;

@@ -1,16 +1,16 @@
 //! The mark *untrusted*: content that rests on anything from outside the user's and the operator's
 //! control.
 //!
-//! The result of a component's tool is from outside. A run carries the mark as a whole, from the
-//! first such content that it hears, because it is unknown which parts of a model's text rest on
-//! which parts of its input. Every later turn of the same thread, which shows the content again,
-//! carries the mark too, and so does every turn of an agent whose memory has it, and every turn
-//! that is shown the end of a session whose thread has it. Everything that leaves a marked run is
-//! marked where it arrives: work that is handed over, replies, late replies, reminders, notes, what
-//! an agent remembers, and what a recall finds.
+//! The result of a component's tool is from outside. The mark applies to the whole run, from the
+//! first such content on. It is unknown which parts of a model's text rest on which parts of its
+//! input. Three more groups of turns get the mark: every later turn of the same thread, which shows
+//! the content again; every turn of an agent whose memory has it; and every turn that is shown the
+//! end of a session whose thread has it. Everything that leaves a marked run is marked at its
+//! destination: handed-over work, replies, late replies, reminders, notes, an agent's memories, and
+//! the results of a recall.
 //!
-//! An agent's words upon the answer of a program elsewhere are that program's, and carry the mark
-//! themselves. A mark is never removed by a message; an empty thread has none.
+//! An agent's text that follows from an external program's answer counts as that program's, and has
+//! the mark itself. A mark is never removed by a message; an empty thread has none.
 
 use super::Run;
 use super::intake::Intake;
@@ -18,8 +18,7 @@ use crate::thread::message::Message;
 use crate::work::operation::{Performer, Settlement};
 
 impl Run {
-    /// Returns whether anything that it has heard, or that its thread shows, rests on content from
-    /// outside.
+    /// Returns whether any of its input or its thread rests on content from outside.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.untrusted
@@ -27,7 +26,7 @@ impl Run {
             || is_any_marked(self.messages.iter().map(AsRef::as_ref))
     }
 
-    /// Returns the same, with what a step takes in.
+    /// Returns the same, including what a step takes in.
     #[must_use]
     pub fn is_untrusted_with(&self, intake: &Intake) -> bool {
         self.is_untrusted()
@@ -36,7 +35,7 @@ impl Run {
             || intake.settled.iter().any(Settlement::is_untrusted)
     }
 
-    /// Returns whether a step hears what a program elsewhere has answered.
+    /// Returns whether a step's input has an answer by an external program.
     pub(super) fn hears_from_elsewhere(&self, intake: &Intake) -> bool {
         self.to_hear(&intake.settled)
             .filter(|(_, settlement)| settlement.is_untrusted())
@@ -45,7 +44,7 @@ impl Run {
 }
 
 impl Settlement {
-    /// Returns whether it brings anything that rests on content from outside.
+    /// Returns whether it contains content that rests on the outside.
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         self.untrusted || self.result.as_ref().is_some_and(|result| result.untrusted)

@@ -1,4 +1,4 @@
-//! The time for which a run waited for people. Its deadline stands still meanwhile.
+//! The time for which a run waited for people. The clock of its deadline stops meanwhile.
 
 use super::Run;
 use super::settle::question;
@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 pub struct Waited {
     /// Milliseconds of waits that are over.
     pub ms: u64,
-    /// The beginning of the present wait; none while nobody is asked.
+    /// The beginning of the present wait; none if no question is open.
     pub since: Option<Timestamp>,
 }
 
 impl Waited {
-    /// Returns a deadline moved by the waits. None while somebody is asked.
+    /// Returns a deadline moved by the waits. None while a question is open.
     #[must_use]
     pub fn moved(self, deadline: Timestamp) -> Option<Timestamp> {
         self.since.is_none().then(|| deadline.plus_ms(self.ms))
@@ -34,8 +34,8 @@ impl Waited {
 }
 
 impl Run {
-    /// Returns the time at which it has to be done: its deadline, later by the time for which
-    /// people were asked. None while somebody is asked.
+    /// Returns the time by which it has to be done: its deadline, plus the time spent waiting for
+    /// people. None while a question is open.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         self.waited.moved(self.started.deadline?)

@@ -4,10 +4,10 @@ use super::{TelemetryEvent, TelemetryKind};
 use crate::values::id::{AgentId, SessionId};
 use agent_host_glob::name_matches;
 
-/// Number of kinds, or patterns of kinds, that a filter may name.
+/// The most kinds, or patterns of kinds, in a filter.
 pub const KINDS_ASKED_MAX: usize = 40;
 
-/// A selection of events. Each part narrows it down; without any, everything is selected.
+/// A selection of events. Each part narrows it; without any, everything is selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TelemetryFilter {
     /// About this agent.
@@ -37,7 +37,7 @@ impl TelemetryFilter {
 /// Returns the kinds that match a pattern: a kind, or a text with `*` for any characters.
 ///
 /// # Errors
-/// None does. The error lists the kinds.
+/// No kind matches. The error lists the kinds.
 pub fn kinds_matching(pattern: &str) -> Result<Vec<TelemetryKind>, String> {
     let matches = |kind: &TelemetryKind| name_matches(pattern, kind.as_str());
     let kinds: Vec<TelemetryKind> = TelemetryKind::ALL.into_iter().filter(matches).collect();

@@ -1,4 +1,4 @@
-//! The telemetry that is told of stored events.
+//! Telemetry of stored events.
 
 use super::{TOOL_CHARS_MAX, TelemetryError, TelemetryEvent, TelemetryKind};
 use crate::events::event::{Event, Recorded, RunEnded, RunStepped, Source, StepFailed};
@@ -12,17 +12,16 @@ use crate::work::operation::{Continuation, Operation, Performer, Settlement};
 use crate::work::step::OperationOutcome;
 use std::collections::HashMap;
 
-/// The code of a call that an agent may not make.
+/// The code of a call that the agent is not allowed to make.
 const DENIED: &str = "denied";
 /// The code of a call, or a message, that was cancelled.
 const CANCELLED: &str = "cancelled";
-/// The code of a call of which it is not known whether it happened.
+/// The code of a call that may or may not have happened.
 const UNKNOWN: &str = "unknown";
 /// The code of a message that a full queue dropped.
 const DROPPED: &str = "dropped";
 
-/// The facts about a run that its later events do not repeat: when it began, and its calls of
-/// tools.
+/// The facts about a run that its later events do not repeat: its beginning, and its tool calls.
 #[derive(Debug, Clone, Default)]
 pub struct RunTally {
     begun: Option<Timestamp>,
@@ -36,7 +35,7 @@ struct Call {
 }
 
 impl RunTally {
-    /// Takes up an event of the run. They come in their order.
+    /// Takes up an event of the run, in stream order.
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::RunStarted(started) => self.begun = Some(started.time),
@@ -63,7 +62,7 @@ impl RunTally {
         }
     }
 
-    /// Returns the number of calls of tools so far.
+    /// Returns the number of tool calls so far.
     #[must_use]
     pub fn tool_calls(&self) -> usize {
         self.calls.len()
@@ -71,7 +70,8 @@ impl RunTally {
 }
 
 /// Returns the tool that an operation calls: the one that a model named, or that the agent's code
-/// calls by itself. None of anything else. A model may write anything for a name, so it is cut.
+/// calls by itself. None for anything else. The name is cut, because a model may write any text
+/// there.
 fn tool_of(operation: &Operation) -> Option<String> {
     let name = match (&operation.answers, &operation.performer) {
         (Some(answers), _) => &answers.name,
@@ -81,8 +81,8 @@ fn tool_of(operation: &Operation) -> Option<String> {
     Some(visible(name, TOOL_CHARS_MAX))
 }
 
-/// Returns what is told of a stored event, in order. `tally` has taken up the run's events up to
-/// and with this one.
+/// Returns the telemetry of a stored event, in order. `tally` has taken up the run's events
+/// including this one.
 #[must_use]
 pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent> {
     let Some(event) = &recorded.event else {
@@ -122,7 +122,7 @@ pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent
         ],
         Event::InputCancelled(it) => vec![teller.lost(it.input, CANCELLED)],
         Event::InputsDropped(it) => teller.all_lost(&it.inputs, DROPPED),
-        // The end of its run tells of an input that a run had claimed.
+        // The end of its run reports an input that a run had claimed.
         Event::InputDead(it) if recorded.subject.run.is_none() => {
             vec![teller.lost(it.input, NOT_BEGUN)]
         }
@@ -150,7 +150,7 @@ fn source(source: &Source) -> &'static str {
     }
 }
 
-/// The event that is told of.
+/// The event that is reported.
 struct Teller<'a> {
     recorded: &'a Recorded,
     tally: &'a RunTally,
@@ -211,7 +211,7 @@ impl Teller<'_> {
             .collect()
     }
 
-    /// The end of a tool's call; none for other operations.
+    /// The end of a tool call; none for other operations.
     fn call_ended(&self, settlement: &Settlement) -> Option<TelemetryEvent> {
         let call = self.tally.calls.get(&settlement.operation)?;
         let error = call_error(settlement);
@@ -261,7 +261,7 @@ impl Teller<'_> {
     }
 }
 
-/// Returns the error of a tool's call; none of one with a result that is no failure.
+/// Returns the error of a tool call; none if its result is no failure.
 fn call_error(settlement: &Settlement) -> Option<TelemetryError> {
     let of = |code: &str, retryable| {
         Some(TelemetryError {

@@ -1,10 +1,10 @@
-//! The cut of a thread: what is summarised, and what is kept word for word.
+//! The cut of a thread: the turns to summarise, and those to keep word for word.
 
 use super::{Mark, estimated_tokens};
 use crate::thread::message::{Message, MessageId};
 use crate::values::id::TurnId;
 
-/// A turn of a thread, as far as cutting goes by it.
+/// A turn of a thread, as the cut needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutTurn {
     /// The turn.
@@ -17,20 +17,20 @@ pub struct CutTurn {
     pub tokens: u64,
 }
 
-/// The place at which a thread is cut. It is between turns, so that no call is parted from its
+/// The place at which a thread is cut. It is between turns, so that no call is separated from its
 /// result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// The last turn that is summarised.
     pub through: CutTurn,
-    /// The first turn that is kept; none when none is.
+    /// The first turn that is kept; none if none is kept.
     pub first_kept: Option<CutTurn>,
-    /// Tokens of what is kept.
+    /// Tokens of the kept turns.
     pub kept_tokens: u64,
 }
 
-/// Returns the turns that a model sees of a thread, from their places and messages, the oldest
-/// first. Turns that are summaries themselves, or have no messages, are left out.
+/// Returns the turns that a model sees of a thread, from their places and messages, oldest first.
+/// Turns that are summaries, or have no messages, are left out.
 #[must_use]
 pub fn cut_turns(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message]) -> Vec<CutTurn> {
     let place = |id: MessageId| messages.partition_point(|message| message.id < id);
@@ -51,9 +51,8 @@ pub fn cut_turns(turns: &[(TurnId, MessageId, MessageId)], messages: &[Message])
     cut_turns
 }
 
-/// Cuts a thread so that the newest turns are kept which are no more than so many tokens together;
-/// none when that is all of them. The newest turn is summarised too where it is larger than that
-/// alone.
+/// Cuts a thread. It keeps as many of the newest turns as have at most this many tokens together;
+/// none if that is the whole thread. The newest turn is summarised too if it alone is larger.
 #[must_use]
 pub fn cut(cut_turns: &[CutTurn], kept_tokens_max: u64) -> Option<Cut> {
     let mut kept_tokens = 0_u64;

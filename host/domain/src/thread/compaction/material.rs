@@ -1,24 +1,24 @@
-//! The material that a model is given to summarise: a conversation as plain text, cut down to what
-//! its window holds.
+//! The input for a model's summary: a conversation as plain text, shortened to fit the model's
+//! window.
 //!
-//! It is text and not the conversation itself. So the model does not go on with it, and needs none
-//! of the tools that were called in it.
+//! It is text and not the conversation itself. So the model does not continue it, and needs none of
+//! the conversation's tools.
 
 use super::TOKEN_BYTES;
 use crate::thread::message::{Message, Part, Role};
 use crate::thread::speaker::do_several_speak;
 
-/// Bytes of one part of a conversation. A longer chunk loses its middle.
+/// Bytes of one part of a conversation. A longer one loses its middle.
 const CHUNK_BYTES_MAX: [usize; 3] = [4_000, 1_000, 200];
-/// Part of the room that a former summary may take: a half.
+/// The largest fraction of the room for a former summary: a half.
 const FORMER_PART: usize = 2;
-/// Bytes of room at least, however small the window is.
+/// The least room in bytes, for any window.
 const ROOM_BYTES_MIN: usize = 1_024;
-/// Tokens that are left for what is around the conversation.
+/// Tokens left for the text around the conversation.
 const AROUND_TOKENS: u64 = 512;
 
-/// Returns how many bytes of material fit into a model's window beside a summary of this many
-/// tokens. A quarter is left free, because bytes are only an estimate of tokens.
+/// Returns the bytes of material that fit into a model's window together with a summary of this
+/// many tokens. A quarter is left free, because bytes are only an estimate of tokens.
 #[must_use]
 pub fn bytes_for(window: u64, summary_tokens_max: u32) -> usize {
     let tokens = window
@@ -29,9 +29,9 @@ pub fn bytes_for(window: u64, summary_tokens_max: u32) -> usize {
         .max(ROOM_BYTES_MIN)
 }
 
-/// Returns a former summary and the conversation since, as text of at most `bytes_max` bytes. If
-/// there is more, long chunks lose their middle first. If that is not enough, the oldest part is
-/// left out, and the text says so.
+/// Returns a former summary and the conversation since, as text of at most `bytes_max` bytes. If it
+/// is longer, long parts lose their middle first. If that is not enough, the oldest part is left
+/// out, and the text says so.
 #[must_use]
 pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) -> String {
     let mut text = String::new();
@@ -73,8 +73,8 @@ pub fn material(former: Option<&str>, messages: &[Message], bytes_max: usize) ->
     text
 }
 
-/// Returns how many of some messages, from the first on, stand in material of at most `bytes_max`
-/// bytes with none left out and none cut more than it always is. At least one, if there are any.
+/// Returns how many of some messages, from the first on, fit into at most `bytes_max` bytes of
+/// material. None of them is omitted or shortened more than usual. At least one, if there are any.
 #[must_use]
 pub fn fitting_messages(messages: &[Message], bytes_max: usize) -> usize {
     let [chunk_bytes_max, ..] = CHUNK_BYTES_MAX;
@@ -93,15 +93,15 @@ pub fn fitting_messages(messages: &[Message], bytes_max: usize) -> usize {
 const FORMER: (&str, &str) = ("<former-summary>\n", "\n</former-summary>\n\n");
 /// Markers around the conversation.
 const SAID: (&str, &str) = ("<conversation>\n", "</conversation>");
-/// Bytes of the line that says how much was left out.
+/// Bytes of the line about omitted text.
 const LEFT_OUT_BYTES: usize = 64;
 
 fn bytes(lines: &[String]) -> usize {
     lines.iter().map(|line| line.len() + 1).sum()
 }
 
-/// A message, a line for each of its parts. What follows in a part of several lines is indented, so
-/// that nothing in it passes for what somebody else said.
+/// A message, with one line for each of its parts. Further lines of a part are indented, so that
+/// they do not look like another speaker's.
 fn lines(
     message: &Message,
     names_users: bool,
@@ -143,13 +143,13 @@ fn lines(
     })
 }
 
-/// A text in which neither the conversation nor the former summary ends.
+/// A text that cannot close the tag of the conversation or of the former summary.
 fn without_ends(text: &str) -> String {
     text.replace("</conversation", "< /conversation")
         .replace("</former-summary", "< /former-summary")
 }
 
-/// A text of at most so many bytes: its head and its tail where it is longer.
+/// A text of at most so many bytes: head and tail of a longer one.
 pub(crate) fn clipped(text: &str, bytes_max: usize) -> String {
     const BETWEEN: &str = " […] ";
     if text.len() <= bytes_max {

@@ -1,11 +1,11 @@
-//! Conversion of another program's messages into turns, with ids that follow from their content.
+//! Conversion of another program's messages into turns, with ids derived from their content.
 //!
-//! The rule is the one of aix: query messages gather until an assistant's sequence of messages ends
-//! at the next query. In a tree it holds along every branch. A turn is a whole, so where branches
-//! part in the middle of one, each has its own turn with its own copy of what both have in common.
-//! A call that has no result in its turn gets one that says so, since no model takes a call
-//! without. A compaction is a turn of its own, unless calls before it wait for their results still:
-//! then it is something that was said, and no more.
+//! The rule is the one of aix: query messages are collected until an assistant's sequence of
+//! messages ends at the next query. In a tree it applies along every branch. A turn is indivisible:
+//! where branches part within one, each has its own turn with its own copy of the common messages.
+//! A call without a result in its turn gets a synthetic one, since no model accepts a call without
+//! a result. A compaction is a separate turn, unless earlier calls still wait for their results.
+//! Then it is an ordinary message.
 
 mod build;
 
@@ -23,22 +23,22 @@ use std::collections::BTreeMap;
 
 pub(super) use build::{Adopted, turns};
 
-/// Messages that may be copied because branches part in the middle of a turn.
+/// The most messages that are copied because branches part within a turn.
 pub const COPIED_MESSAGES_MAX: usize = 100_000;
-/// Bytes that may be copied because branches part in the middle of a turn.
+/// The most bytes that are copied because branches part within a turn.
 pub const COPIED_BYTES_MAX: usize = 64 << 20;
-/// The text of the result of a call that has none in the file.
+/// The text of the result for a call without one in the file.
 pub const ABORTED_CALL: &str = "The session was imported without a result of this call.";
 
-/// The place of another program's session on this host, and facts that its file does not give.
+/// The destination of another program's session on this host, and facts that its file lacks.
 #[derive(Debug, Clone)]
 pub struct Adoption {
     /// The path of its agent here.
     pub agent_path: String,
     /// The definition of its agent here.
     pub definition: String,
-    /// Random bits that its messages' digests are salted with. With the same ones, the same file
-    /// gives turns with the same ids.
+    /// Random bits that salt the digests of its messages. With the same bits, the same file gives
+    /// turns with the same ids.
     pub salt: Salt,
 }
 
@@ -63,27 +63,27 @@ pub(super) struct ForeignMessage {
     pub(super) origin: String,
     /// The call that it answers, if it is the result of one.
     pub(super) answers: Option<Answered>,
-    /// The way in which it ended, if it is an assistant's message.
+    /// The kind of its end, if it is an assistant's message.
     pub(super) end: TurnEnd,
     /// Its usage, if it is an assistant's message.
     pub(super) usage: Usage,
     /// Its model, if it is an assistant's message.
     pub(super) model: Option<String>,
-    /// The part of the messages before it that is kept, if it is a summary that stands for them.
+    /// The kept part of the messages before it, if it is a summary that replaces them.
     pub(super) compacts: Option<Compacts>,
 }
 
-/// The parts of another program's compaction beside its summary.
+/// The parts of another program's compaction besides its summary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compacts {
-    /// The first message that it keeps, as an index into all messages. None when it keeps nothing
-    /// that is known.
+    /// The first message that it keeps, as an index into all messages. None if it keeps no known
+    /// message.
     pub(super) first_kept: Option<usize>,
     /// Tokens before it, as counted there.
     pub(super) tokens_before: u64,
 }
 
-/// The call that a result answers, as the other program names it.
+/// The call that a result answers, in the other program's terms.
 #[derive(Debug, Clone)]
 pub(super) struct Answered {
     /// The call's id.
@@ -95,7 +95,7 @@ pub(super) struct Answered {
 }
 
 impl ForeignMessage {
-    /// Returns whether it asks. If it does and comes after an answer, a turn begins with it.
+    /// Returns whether it is a query. A query after an answer begins a turn.
     fn asks(&self) -> bool {
         match self.role {
             Role::User | Role::Notice => true,
@@ -104,7 +104,7 @@ impl ForeignMessage {
     }
 }
 
-/// The lines of another program's file that became nothing.
+/// The lines of another program's file that were not used.
 #[derive(Debug, Default)]
 pub(super) struct Dropped {
     /// Lines that were understood.
@@ -113,7 +113,7 @@ pub(super) struct Dropped {
     pub(super) passed_over: PassedOver,
 }
 
-/// The reading of another program's file, whose turns were made of its messages.
+/// The reading of another program's file, with turns made of its messages.
 pub(super) fn reading(
     header: Header,
     turns: Vec<TranscriptTurn>,
@@ -144,8 +144,8 @@ pub(super) fn reading(
     })
 }
 
-/// The id of another program's session, as one of this host: itself where it is a UUID, and
-/// otherwise one that follows from it.
+/// The id of another program's session on this host: the same if it is a UUID, and otherwise one
+/// derived from it.
 pub(super) fn session_id(id: &str) -> SessionId {
     id.parse().unwrap_or_else(|_| {
         let Digest(digest) = Digest::of_parts(&[b"imported session", id.as_bytes()]);
@@ -155,15 +155,14 @@ pub(super) fn session_id(id: &str) -> SessionId {
     })
 }
 
-/// Returns the session that a file names as its parent. The name has to end with a UUID, as pi's
-/// file names do.
+/// Returns the parent session that a file names. The name has to end with a UUID, as pi's file
+/// names do.
 pub(super) fn parent_session(path: &str) -> Option<SessionId> {
     let name = path.rsplit(['/', '\\']).next()?.trim_end_matches(".jsonl");
     name.rsplit('_').next()?.parse().ok()
 }
 
-/// Returns the way in which an assistant's message ended, from pi's `stopReason`. Without one it is
-/// a reply.
+/// Returns how an assistant's message ended, from pi's `stopReason`. Without one it is a reply.
 pub(super) fn end(message: &super::line::Fields<'_>) -> Result<TurnEnd, TranscriptFault> {
     match message.text("stopReason")? {
         None | Some("stop" | "length" | "toolUse") => Ok(TurnEnd::Replied),
@@ -179,7 +178,7 @@ pub(super) fn end(message: &super::line::Fields<'_>) -> Result<TurnEnd, Transcri
     }
 }
 
-/// A label or a name that may be taken away again: none for an empty one.
+/// A label or a name that can be removed: none for an empty one.
 pub(super) fn label_text(
     fields: &super::line::Fields<'_>,
     name: &str,

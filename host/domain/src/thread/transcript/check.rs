@@ -1,11 +1,11 @@
-//! The check that a transcript fits together, before it is written and after it was read.
+//! The check that a transcript is consistent, before writing and after reading.
 
 use super::{Header, TIME_MS_MAX, Transcript, Verification, WORD_BYTES_MAX, verify};
 use crate::values::digest::Digest;
 use crate::values::time::Timestamp;
 use std::collections::HashSet;
 
-/// The first thing in a transcript that does not fit.
+/// The first inconsistency of a transcript.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsound {
     /// Something in the header.
@@ -24,7 +24,7 @@ pub enum Unsound {
         /// The fault, and how to correct it.
         message: String,
     },
-    /// A blob's bytes are not those that its digest names.
+    /// A blob's bytes do not match its digest.
     #[error(
         "the bytes of blob {digest} have the digest {computed}: take the blob out, or put its \
              own bytes there"
@@ -35,7 +35,7 @@ pub enum Unsound {
         /// The digest of its bytes.
         computed: Digest,
     },
-    /// A blob that nothing names.
+    /// A blob that is not referenced.
     #[error("no turn names the blob {digest}: take it out")]
     Unnamed {
         /// Its digest.

@@ -1,4 +1,4 @@
-//! The dialects of JSON lines, and how a file says which is its own.
+//! The dialects of JSON lines, and how a file's dialect is detected.
 //!
 //! Each is a file and a folder that can go without the other, pi's with 1,020 lines and aix's with
 //! 440. With one go its variant of [`Dialect`], its arms below, and the API's name for it; what
@@ -14,7 +14,7 @@ use super::{Adoption, Reading, Transcript};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Lines from the start of a file that are looked at to tell its dialect.
+/// Lines from the start of a file that are read to detect its dialect.
 pub const DETECTION_LINES_MAX: usize = 16;
 
 /// A dialect.
@@ -31,7 +31,7 @@ impl Dialect {
     /// Writes a transcript in this dialect.
     ///
     /// # Errors
-    /// It is not sound, or the dialect has no place for it: see [`Unwritable`].
+    /// It is inconsistent, or the dialect cannot express it: see [`Unwritable`].
     pub fn write(self, transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
         match self {
             Self::Pi => pi::write(transcript),
@@ -39,10 +39,10 @@ impl Dialect {
         }
     }
 
-    /// Reads a file in this dialect: exactly what this host wrote, or what another program did.
+    /// Reads a file in this dialect, whether written by this host or by another program.
     ///
     /// # Errors
-    /// The first thing in it that cannot be meant.
+    /// The first invalid element.
     pub fn read(self, file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
         match self {
             Self::Pi => pi::read(file, adoption),
@@ -53,12 +53,12 @@ impl Dialect {
 
 /// Detects the dialect of a file from its first lines.
 ///
-/// In pi's the session's line has a number as its version and every other line is an entry of a
-/// tree. In aix's the version is a text or left out, and what is said stands in lines of the type
-/// `user` or `assistant`. Lines that are not JSON objects are passed over.
+/// In pi's dialect the session's line has a number as its version and every other line is an entry
+/// of a tree. In aix's dialect the version is a text or missing, and messages are in lines of the
+/// type `user` or `assistant`. Lines that are not JSON objects are skipped.
 ///
 /// # Errors
-/// The first lines do not tell.
+/// The first lines do not identify a dialect.
 pub fn detect(file: &[u8]) -> Result<Dialect, TranscriptFault> {
     let mut untold = None;
     let mut wrong = None;

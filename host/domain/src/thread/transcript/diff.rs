@@ -1,4 +1,4 @@
-//! The difference of two threads: what they have in common, and what each has alone.
+//! The difference of two threads: their common part, and the rest of each.
 
 use super::thread::{BrokenThread, Tree};
 use crate::thread::message::{Message, Role};
@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Two threads side by side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diff {
-    /// The last turn of both; none when they have nothing in common.
+    /// The last common turn; none if there is none.
     pub common_ancestor: Option<TurnId>,
     /// Turns that only the first thread has, in order.
     pub only_in_a: Vec<TurnText>,
@@ -23,7 +23,7 @@ pub struct TurnText {
     /// The turn.
     pub turn: TurnId,
     /// Its messages with their authors' roles, in order. A message without text has an empty one;
-    /// one that was erased is not among them.
+    /// erased ones are left out.
     pub messages: Vec<(Role, String)>,
 }
 

@@ -1,10 +1,10 @@
-//! Records that make a file exact. They hold everything that a transcript has, and both dialects
-//! carry them where their own programs do not look.
+//! Records that make a file exact. They contain everything that a transcript has. Both dialects
+//! have them in fields that the other programs ignore.
 //!
-//! A record is an object under one of the names below. They come in this order: one `session`; the
-//! `blob`s, in chunks; then for each turn its `message`s and after them the `turn`; one `end`. What
-//! the file shows beside its records is written anew from them when it is read, and has to be the
-//! same to the byte. A file whose shown content was changed, and not its records, is refused.
+//! A record is an object under one of the names below. Their order is: one `session`; the `blob`s,
+//! in chunks; then for each turn its `message`s and after them the `turn`; one `end`. On reading,
+//! the rest of the file is rebuilt from the records, and has to be identical to the byte. A file is
+//! refused if its visible content was changed without its records.
 
 use super::fault::{TranscriptFault, Unwritable};
 use super::{Header, LINES_MAX, Reading, Transcript, TranscriptTurn, Unsound};
@@ -25,14 +25,14 @@ pub(super) const FORMAT: &str = "agent-host.transcript/1";
 pub(super) const SESSION: &str = "agent-host.session";
 /// The record of a chunk of a blob.
 pub(super) const BLOB: &str = "agent-host.blob";
-/// The record of a message, or of the place of one that was erased.
+/// The record of a message, or of the place of an erased one.
 pub(super) const MESSAGE: &str = "agent-host.message";
-/// The record of a turn, behind its messages.
+/// The record of a turn, after its messages.
 pub(super) const TURN: &str = "agent-host.turn";
 /// The record of the end, the last.
 pub(super) const END: &str = "agent-host.end";
-/// Bytes of a blob in one record. In base64 and with what is around it, it is shorter than a line
-/// may be.
+/// Bytes of a blob in one record. In base64 and with its envelope, it is shorter than the longest
+/// line.
 const CHUNK_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ pub(super) fn blobs(blobs: &BTreeMap<Digest, Vec<u8>>) -> impl Iterator<Item = V
     })
 }
 
-/// The record of what is in a message's place.
+/// The record for a message's place.
 pub(super) fn message(id: MessageId, message: Option<&Message>) -> Value {
     json!(
         message.map_or(MessageRecord::Erased(id), |message| MessageRecord::Message(
@@ -122,7 +122,7 @@ pub(super) fn end(transcript: &Transcript) -> Value {
     })
 }
 
-/// A transcript in the making, record by record.
+/// A transcript under construction, record by record.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     header: Option<(usize, Header)>,
@@ -135,7 +135,7 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    /// Takes the next record. `field` is where it stands in its line.
+    /// Takes the next record. `field` is its place in the line.
     pub(super) fn take(
         &mut self,
         line: usize,
@@ -260,7 +260,8 @@ impl Collected {
         Ok(())
     }
 
-    /// The reading of a file of this host, which has to be what `write` makes of its records.
+    /// The reading of a file of this host, which has to equal the output of `write` for its
+    /// records.
     pub(super) fn reading(
         self,
         file: &[u8],
@@ -311,7 +312,7 @@ fn meant<T: DeserializeOwned>(record: &Value) -> Result<T, String> {
     T::deserialize(record).map_err(|error| format!("{error}: export the session again"))
 }
 
-/// Checks that a file is, to the byte, what its records are written as.
+/// Checks that a file is identical to the output for its records.
 fn same(file: &[u8], written: &[u8]) -> Result<(), TranscriptFault> {
     if file == written {
         return Ok(());

@@ -1,10 +1,10 @@
-//! Errors: what is wrong with a file that is read, and why a transcript is not written.
+//! Errors: the fault of a file on reading, and the reason why a transcript is not written.
 
 use super::{LINE_BYTES_MAX, PASSED_OVER_MAX, Unsound};
 use crate::values::id::TurnId;
 use std::fmt;
 
-/// Something in a file that cannot be meant: nothing was taken of the file, or nothing of the line.
+/// A fault in a file: the whole file is refused, or the line is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptFault {
     /// The line, counted from 1; 0 for the file as a whole.
@@ -26,15 +26,15 @@ impl TranscriptFault {
     }
 }
 
-/// The lines of another program's file that are passed over, by their faults.
+/// The skipped lines of another program's file, by their faults.
 #[derive(Debug, Default)]
 pub(super) struct PassedOver(Vec<TranscriptFault>);
 
 impl PassedOver {
-    /// Passes over a line, unless it was passed over before.
+    /// Skips a line, unless it was skipped before.
     ///
     /// # Errors
-    /// It is one too many.
+    /// Too many lines are skipped.
     pub(super) fn add(&mut self, fault: TranscriptFault) -> Result<(), TranscriptFault> {
         if self.0.iter().any(|known| known.line == fault.line) {
             return Ok(());
@@ -73,10 +73,10 @@ impl std::error::Error for TranscriptFault {}
 /// The reason why a transcript cannot be written in a dialect. Nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unwritable {
-    /// It does not fit together, so it could not be read again.
+    /// It is inconsistent, so it could not be read back.
     #[error("the transcript is not sound")]
     Unsound(#[from] Unsound),
-    /// The dialect has one thread, and this is a tree.
+    /// The dialect has one thread, and this transcript is a tree.
     #[error(
         "turn {turn} does not follow the turn before it, and this dialect has one thread: cut \
              the thread of one turn first"
@@ -85,7 +85,7 @@ pub enum Unwritable {
         /// The first turn of a second thread.
         turn: TurnId,
     },
-    /// A line would be longer than what is read.
+    /// A line would be longer than the limit for reading.
     #[error(
         "{what} makes a line of {bytes} bytes and {LINE_BYTES_MAX} is the most: keep what is \
              long in it as a blob"
@@ -96,19 +96,19 @@ pub enum Unwritable {
         /// The length that it would have.
         bytes: usize,
     },
-    /// A line would be nested deeper than what is read.
+    /// A line would be nested deeper than the limit for reading.
     #[error("{what} is nested deeper than {max} levels of lists and objects", max = super::line::OWN_DEPTH_MAX)]
     TooDeep {
         /// The content of the line.
         what: String,
     },
-    /// A number would be read as its neighbour.
+    /// A number would change to its neighbour on reading.
     #[error("{what} has a number with more digits than what is read: round it, or keep it as text")]
     Number {
         /// The content of the line.
         what: String,
     },
-    /// It has more lines, or more bytes, than what is read.
+    /// It has more lines, or more bytes, than the limit for reading.
     #[error("it has more than {max} {unit}: export its threads one by one")]
     TooMuch {
         /// The most.

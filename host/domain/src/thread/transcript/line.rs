@@ -6,8 +6,8 @@ use crate::values::json::{self, DEPTH_MAX};
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
 
-/// Levels of lists and objects in a line that this host wrote: what may stand in a message, and
-/// what is around it.
+/// Levels of lists and objects in a line that this host wrote: those of a message, and its
+/// envelope.
 pub(super) const OWN_DEPTH_MAX: usize = DEPTH_MAX + 16;
 
 /// A line of a file.
@@ -24,9 +24,9 @@ pub(super) struct Line {
 /// The treatment of this host's records in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Records {
-    /// There are none in a file of another program.
+    /// A file of another program has no records.
     Refused,
-    /// They say nothing of what the file shows by now.
+    /// Records no longer match the visible content of the file.
     LeftOut,
 }
 
@@ -43,10 +43,10 @@ impl Records {
 /// A line of a file as text, with its number from 1.
 pub(super) type Numbered<'a> = (usize, Result<&'a str, TranscriptFault>);
 
-/// The lines of a file that are not empty, as text. A line may end with a carriage return.
+/// The non-empty lines of a file, as text. A line may end with a carriage return.
 ///
 /// # Errors
-/// One of them is no text that is read.
+/// A line is not valid text.
 pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> {
     let lines = split(file)?.into_iter();
     lines
@@ -54,10 +54,10 @@ pub(super) fn texts(file: &[u8]) -> Result<Vec<(usize, &str)>, TranscriptFault> 
         .collect()
 }
 
-/// The lines of a file that are not empty, each by itself.
+/// The non-empty lines of a file.
 ///
 /// # Errors
-/// The file as a whole is none that is read.
+/// The file as a whole is invalid.
 pub(super) fn split(file: &[u8]) -> Result<Vec<Numbered<'_>>, TranscriptFault> {
     if file.len() > FILE_BYTES_MAX {
         let message = format!(
@@ -116,7 +116,7 @@ fn text(number: usize, bytes: &[u8]) -> Result<&str, TranscriptFault> {
 /// One line as an object.
 pub(super) fn parse(number: usize, text: &str, depth_max: usize) -> Result<Line, TranscriptFault> {
     let trimmed = text.trim();
-    // Before it is parsed: a parser that gives up says less of it.
+    // Checked before parsing: the error of a parser that gives up is less exact.
     if json::depth(trimmed.as_bytes()) > depth_max {
         let message = format!(
             "it is nested deeper than {depth_max} levels of lists and objects: keep what \
@@ -152,7 +152,7 @@ pub(super) fn parse(number: usize, text: &str, depth_max: usize) -> Result<Line,
 /// Every line of another program's file, or its fault.
 ///
 /// # Errors
-/// The file as a whole is none that is read.
+/// The file as a whole is invalid.
 pub(super) fn lines(
     file: &[u8],
     records: Records,
@@ -225,7 +225,7 @@ impl<'a> Fields<'a> {
         Ok(Some(text))
     }
 
-    /// A text that has to be there.
+    /// A required text.
     pub(super) fn text_needed(&self, name: &str) -> Result<&'a str, TranscriptFault> {
         self.text(name)?.ok_or_else(|| self.needed(name))
     }
@@ -247,7 +247,7 @@ impl<'a> Fields<'a> {
         ))
     }
 
-    /// A text of 1 to [`WORD_BYTES_MAX`] bytes that has to be there.
+    /// A required text of 1 to [`WORD_BYTES_MAX`] bytes.
     pub(super) fn word_needed(&self, name: &str) -> Result<&'a str, TranscriptFault> {
         self.short_text(name)?.ok_or_else(|| self.needed(name))
     }
@@ -266,12 +266,12 @@ impl<'a> Fields<'a> {
         Ok(Some(time))
     }
 
-    /// A time that has to be there.
+    /// A required time.
     pub(super) fn time_needed(&self, name: &str) -> Result<Timestamp, TranscriptFault> {
         self.time(name)?.ok_or_else(|| self.needed(name))
     }
 
-    /// A whole number that is not negative; 0 when it is missing.
+    /// A whole number, at least 0; 0 if it is missing.
     pub(super) fn count(&self, name: &str) -> Result<u64, TranscriptFault> {
         let Some(value) = self.value(name) else {
             return Ok(0);
@@ -288,7 +288,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Yes or no; no when it is missing.
+    /// Yes or no; no if it is missing.
     pub(super) fn flag(&self, name: &str) -> Result<bool, TranscriptFault> {
         let Some(value) = self.value(name) else {
             return Ok(false);
@@ -308,7 +308,7 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// An object in it that has to be there.
+    /// A required object.
     pub(super) fn object_needed(&self, name: &str) -> Result<Self, TranscriptFault> {
         self.object(name)?.ok_or_else(|| self.needed(name))
     }
@@ -362,7 +362,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Adds a line, or says why it would not be read again. `what` says what stands in it.
+    /// Adds a line, or reports why it could not be read back. `what` names its content.
     pub(super) fn push(
         &mut self,
         line: &Value,
@@ -378,15 +378,14 @@ impl Written {
         if json::depth(text.as_bytes()) > OWN_DEPTH_MAX {
             return Err(Unwritable::TooDeep { what: what() });
         }
-        // A reader of numbers that takes the neighbour of one with 17 digits would find another
-        // digest.
+        // A reader that rounds a number with 17 digits to a neighbour would compute another digest.
         if has_fraction(line) && serde_json::from_str::<Value>(&text).ok().as_ref() != Some(line) {
             return Err(Unwritable::Number { what: what() });
         }
         self.lines += 1;
         self.bytes.extend_from_slice(text.as_bytes());
         self.bytes.push(b'\n');
-        // The empty rest behind the last line break counts as a line on reading.
+        // The empty rest after the last line break counts as a line on reading.
         if self.lines >= LINES_MAX {
             return Err(Unwritable::TooMuch {
                 max: LINES_MAX,
@@ -408,7 +407,7 @@ impl Written {
     }
 }
 
-/// Returns whether a number in it is not whole.
+/// Returns whether it contains a fraction.
 fn has_fraction(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),

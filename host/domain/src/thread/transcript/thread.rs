@@ -1,4 +1,5 @@
-//! Threads in a tree of turns: the way from a turn to its root, and where two of them part.
+//! Threads in a tree of turns: the path from a turn to its root, and the point where two of them
+//! part.
 
 use super::diff::{Diff, diff};
 use crate::thread::message::Message;
@@ -12,16 +13,16 @@ pub struct Tree<'a> {
     nodes: HashMap<TurnId, &'a TurnNode>,
 }
 
-/// The reason why a thread cannot be walked.
+/// The reason why a thread cannot be traversed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BrokenThread {
-    /// A turn of it is not there.
+    /// One of its turns is missing.
     #[error("turn {turn} is not among these turns")]
     Missing {
         /// The turn.
         turn: TurnId,
     },
-    /// A turn does not stand deeper than the one before it.
+    /// A turn is not one level deeper than the one before it.
     #[error(
         "turn {turn} has the depth {depth}, which is not one more than its parent's: the tree \
              is broken, verify it"
@@ -46,7 +47,7 @@ impl<'a> Tree<'a> {
     /// A turn.
     ///
     /// # Errors
-    /// It is not there.
+    /// The turn is missing.
     pub fn node(&self, turn: TurnId) -> Result<&'a TurnNode, BrokenThread> {
         self.nodes
             .get(&turn)
@@ -54,14 +55,14 @@ impl<'a> Tree<'a> {
             .ok_or(BrokenThread::Missing { turn })
     }
 
-    /// The turn's thread, from its root on.
+    /// The turn's thread, from its root.
     ///
     /// # Errors
-    /// A turn of it is missing or out of place.
+    /// One of its turns is missing or misplaced.
     pub fn thread(&self, turn: TurnId) -> Result<Vec<&'a TurnNode>, BrokenThread> {
         let mut thread = vec![self.node(turn)?];
         let mut at = self.node(turn)?;
-        // Each one stands higher than the one before, so a circle is no thread.
+        // Each parent is one level higher, so a circle is no thread.
         while let Some(parent) = self.parent(at)? {
             thread.push(parent);
             at = parent;
@@ -70,11 +71,11 @@ impl<'a> Tree<'a> {
         Ok(thread)
     }
 
-    /// The last turn that two threads have in common; none when they have different roots. Takes a
-    /// number of steps that is logarithmic in their depth.
+    /// The last common turn of two threads; none if their roots differ. Takes a number of steps
+    /// that is logarithmic in their depth.
     ///
     /// # Errors
-    /// A turn of a thread is missing or out of place.
+    /// A turn of a thread is missing or misplaced.
     pub fn common_ancestor(&self, a: TurnId, b: TurnId) -> Result<Option<TurnId>, BrokenThread> {
         let mut a = self.node(a)?;
         let mut b = self.node(b)?;
@@ -93,8 +94,8 @@ impl<'a> Tree<'a> {
                 };
                 continue;
             }
-            // At the same depth both jump to the same depth: where the jumps differ, the threads
-            // have not met there.
+            // At equal depth both jump to equal depth: if the jumps differ, the threads have not
+            // met there.
             let jumps = self
                 .jump(a)
                 .zip(self.jump(b))
@@ -108,11 +109,11 @@ impl<'a> Tree<'a> {
         Ok(Some(a.id))
     }
 
-    /// Returns where two threads part, and what is said in each from there on. Messages are given
-    /// by turn, as many of them as there are.
+    /// Returns where two threads part, and the messages of each after that. Messages are given by
+    /// turn, as many as are available.
     ///
     /// # Errors
-    /// A turn of a thread is missing or out of place.
+    /// A turn of a thread is missing or misplaced.
     pub fn diff<'m>(
         &self,
         a: TurnId,
@@ -122,7 +123,7 @@ impl<'a> Tree<'a> {
         diff(self, a, b, messages)
     }
 
-    /// The turn before one; none for a root.
+    /// The turn before another one; none for a root.
     fn parent(&self, node: &TurnNode) -> Result<Option<&'a TurnNode>, BrokenThread> {
         let parent = node.parent.map(|parent| self.node(parent)).transpose()?;
         let above = parent.map_or(0, |parent| parent.depth);
@@ -136,7 +137,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Returns the turn to which its jump goes, when that is upward.
+    /// Returns the target of its jump, if that is upward.
     fn jump(&self, node: &TurnNode) -> Option<&'a TurnNode> {
         node.jump
             .and_then(|jump| self.nodes.get(&jump).copied())

@@ -1,4 +1,5 @@
-//! Verification of turns against their ids: digests of messages and ids of turns, computed again.
+//! Verification of turns against their ids, by recomputing the digests of messages and the ids of
+//! turns.
 
 use crate::thread::message::{Message, MessageId};
 use crate::thread::turn::{TurnNode, TurnPlace, jumps_over};
@@ -8,24 +9,24 @@ use std::collections::HashMap;
 /// The result of the verification of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verification {
-    /// Everything in it is what its id says.
+    /// All of it matches its id.
     Sound,
-    /// The part of it that is left is what its id says, and these messages were erased.
+    /// The rest of it matches its id, and these messages were erased.
     Erased(Vec<MessageId>),
-    /// It is not what its id says.
+    /// It does not match its id.
     Broken(Break),
 }
 
 /// The fault in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Break {
-    /// Its id is not the one that follows from its content.
+    /// Its id does not match its content.
     #[error("its id follows from other content: from what is here, {computed} follows")]
     Id {
-        /// The one that does.
+        /// The computed id.
         computed: TurnId,
     },
-    /// It commits to more or fewer messages than there are.
+    /// It commits to another number of messages.
     #[error("it commits to {committed} messages, and {given} are given")]
     Count {
         /// Number of its digests.
@@ -33,21 +34,21 @@ pub enum Break {
         /// Number of messages that are given.
         given: usize,
     },
-    /// A message is not the one that the turn commits to.
+    /// A message does not match the turn's commitment.
     #[error("message {message} is not the one that it commits to: its digest is another")]
     Message {
-        /// The place where the message should be.
+        /// The expected place of the message.
         message: MessageId,
     },
-    /// A message has another's place.
+    /// A message has a wrong place.
     #[error("the message in the place of message {expected} says that it is message {found}")]
     MessagePlace {
-        /// The place at which it stands.
+        /// The expected place.
         expected: MessageId,
         /// The place that it states.
         found: MessageId,
     },
-    /// Its first and last message are not where its parent and its messages put them.
+    /// Its first and last message do not match its parent and its messages.
     #[error("its messages should be {first} to {last}")]
     Span {
         /// The first's place.
@@ -55,13 +56,13 @@ pub enum Break {
         /// The last's place.
         last: MessageId,
     },
-    /// It does not stand one deeper than its parent.
+    /// It is not one level deeper than its parent.
     #[error("it should have the depth {expected}")]
     Depth {
         /// The depth that it should have.
         expected: u64,
     },
-    /// Its jump pointer is not the one of the rule.
+    /// Its jump pointer does not follow the rule.
     #[error("its jump pointer is not the one that its parent's place demands")]
     Jump,
     /// Its parent is not among the turns before it.
@@ -75,8 +76,8 @@ pub enum Break {
     Twice,
 }
 
-/// Verifies turns, and returns one verdict for each, in the same order. Each turn comes after its
-/// parent with its messages in order, none in the place of one that was erased.
+/// Verifies turns, and returns one verdict for each, in the same order. Each turn follows its
+/// parent and has its messages in order, with none in the place of an erased one.
 #[must_use]
 pub fn verify<'a>(
     turns: impl IntoIterator<Item = (&'a TurnNode, &'a [Option<Message>])>,
@@ -97,7 +98,7 @@ pub fn verify<'a>(
     verdicts
 }
 
-/// Checks that a turn stands where its parent puts it.
+/// Checks that a turn's position matches its parent.
 fn joined(node: &TurnNode, before: &HashMap<TurnId, &TurnNode>) -> Result<(), Break> {
     if before.contains_key(&node.id) {
         return Err(Break::Twice);
@@ -124,7 +125,7 @@ fn joined(node: &TurnNode, before: &HashMap<TurnId, &TurnNode>) -> Result<(), Br
     }
 }
 
-/// Checks that a turn commits to these messages and to nothing else.
+/// Checks that a turn commits to exactly these messages.
 fn verified(node: &TurnNode, messages: &[Option<Message>]) -> Result<(), Break> {
     if node.messages.len() != messages.len() {
         return Err(Break::Count {
@@ -167,7 +168,7 @@ fn complete(node: &TurnNode, messages: &[Option<Message>]) -> Verification {
     }
 }
 
-/// Returns the target of the jump pointer of a parent's child, as stores have it.
+/// Returns the target of the jump pointer for a parent's child, as in stores.
 pub(super) fn jump<'a>(
     parent: Option<&'a TurnNode>,
     find: impl Fn(TurnId) -> Option<&'a TurnNode>,
@@ -185,7 +186,7 @@ pub(super) fn jump<'a>(
         depth: over.depth,
         jump_depth: depth_of(over.jump),
     };
-    // A broken tree may have a jump that goes down; the rule subtracts.
+    // In a broken tree a jump may lead downward; the rule subtracts.
     let upward = here.depth > here.jump_depth && there.depth > there.jump_depth;
     if upward && jumps_over(here, there) {
         over.jump

@@ -7,7 +7,7 @@ use super::{COMPARISONS_MAX, TooCostly};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Keywords with literals that a value is compared with.
+/// Keywords with literals for comparison.
 const LITERALS: [&str; 2] = ["enum", "const"];
 /// Keywords with names that are looked up in an object.
 const NAMES: [&str; 3] = ["required", "dependentRequired", "dependencies"];
@@ -21,15 +21,15 @@ const STEPS_PER_COMPARISON: u64 = 100;
 const CONTENT_STEPS: u64 = 10;
 /// Names of an object that are found, or not, in the time of one comparison.
 const LOOKUPS_PER_COMPARISON: u64 = 10;
-/// Values of two items that are found to be equal in the time of one comparison.
+/// Values of two equal items that are compared in the time of one comparison.
 const EQUALS_PER_COMPARISON: u64 = 10;
-/// Numbers up to this one have a hash of their own; of larger ones those share it that are equal as
+/// Numbers up to this one have distinct hashes; larger ones share a hash if they are equal as
 /// floating-point numbers.
 const OWN_HASH_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Counts the comparisons that a schema takes with a part of a document, at most. Every branch
-/// counts, whichever is taken. The schema has passed [`super::check`]; going through the document
-/// takes stack for its depth times [`super::CHAIN_MAX`].
+/// Counts the most comparisons of a schema with a part of a document. Every branch counts,
+/// whichever is taken. The schema has passed [`super::check`]. The stack that the traversal needs
+/// is the document's depth times [`super::CHAIN_MAX`].
 ///
 /// # Errors
 /// More than [`COMPARISONS_MAX`].
@@ -46,16 +46,16 @@ pub fn comparisons(schema: &Value, document: &Value) -> Result<u64, TooCostly> {
 
 struct Count<'a> {
     references: References<'a>,
-    /// The target of each reference that was met, by the address of the schema that has it.
+    /// The target of each visited reference, by the address of the schema that contains it.
     targets: HashMap<*const Map<String, Value>, Option<&'a Value>>,
-    /// The states of each pattern that was met, by its address.
+    /// The states of each visited pattern, by its address.
     states: HashMap<*const u8, u64>,
     left: u64,
 }
 
 impl<'a> Count<'a> {
-    /// Counts what a schema takes with a value. Returns the number of schemas that were applied to
-    /// the value itself.
+    /// Counts the comparisons of a schema with a value. Returns the number of schemas that were
+    /// applied to the value itself.
     fn compare(&mut self, schema: &'a Value, document: &Value) -> Result<u64, TooCostly> {
         self.take(1)?;
         let mut applied = 1_u64;
@@ -75,7 +75,7 @@ impl<'a> Count<'a> {
             }
         }
         if inspections > 1 && !document.is_string() {
-            // For each of those schemas, every part is asked whether it was evaluated.
+            // Each of those schemas checks every part for whether it was evaluated.
             self.take(applied.saturating_mul(members(document)))?;
         }
         match document {
@@ -122,7 +122,7 @@ impl<'a> Count<'a> {
         if let Some(own) = schema.get("properties")
             && let Value::Object(schemas) = own
         {
-            // Either side is looked up in the other.
+            // Each side is looked up in the other.
             let lookups = members(own).saturating_add(fields.len() as u64);
             self.take(lookups / LOOKUPS_PER_COMPARISON)?;
             for (name, within) in schemas {
@@ -173,8 +173,8 @@ impl<'a> Count<'a> {
         Ok(())
     }
 
-    /// Counts the search for two equal items. All are hashed; each of those that may have the hash
-    /// of another one is compared with all of them, to their last values.
+    /// Counts the search for two equal items. All are hashed; each item that may share its hash is
+    /// compared with all of them, to their last values.
     fn unique(&mut self, items: &[Value]) -> Result<(), TooCostly> {
         let sized = |item: &Value| size(item).saturating_add(1);
         let hashed = items.iter().map(sized).fold(0, u64::saturating_add);
@@ -196,14 +196,14 @@ fn named<'a>(
         .filter(|value| value.is_object() || value.is_boolean())
 }
 
-/// The sum of what these keywords list.
+/// The sum of these keywords' entries.
 fn listed(schema: &Map<String, Value>, keywords: &[&str], count: fn(&Value) -> u64) -> u64 {
     let lists = keywords.iter().filter_map(|keyword| schema.get(*keyword));
     lists.map(count).fold(0, u64::saturating_add)
 }
 
-/// Returns whether only an equal value has the same hash. Lists and objects can be made to share
-/// one: where they are nested does not go into it.
+/// Returns whether only an equal value has the same hash. Lists and objects can be made to share a
+/// hash, which does not include their nesting.
 fn has_own_hash(item: &Value) -> bool {
     match item {
         Value::Null | Value::Bool(_) | Value::String(_) => true,

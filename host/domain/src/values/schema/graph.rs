@@ -1,4 +1,4 @@
-//! The schemas of which a schema is made, and which of them apply to the same value.
+//! The subschemas of a schema, and which of them apply to the same value.
 
 use super::pattern::states;
 use super::sizes::{all, own};
@@ -31,20 +31,20 @@ const PART: &[&str] = &[
 /// Keywords with schemas by name that apply to parts of the value, or wherever they are referred
 /// to.
 const PART_NAMED: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
-/// Keywords that look at the same value again, with everything that applies to it.
+/// Keywords that read the same value again, with everything that applies to it.
 const POLLS_AGAIN: &[&str] = &["unevaluatedProperties", "unevaluatedItems"];
-/// Number of times that those look at it, at most.
+/// The most times that these keywords read a value.
 const POLLS_MAX: u64 = 3;
 
-/// Returns the schemas that apply to the same value as this one because they are part of it. Those
-/// that it refers to are not among them.
+/// Returns the schemas that apply to the same value as this one because they are part of it.
+/// Referenced schemas are not among them.
 pub(super) fn same<'a>(
     schema: &'a Map<String, Value>,
 ) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
     schemas_by(schema, SAME_ONE, SAME_LIST, SAME_NAMED)
 }
 
-/// The same as often as it is looked at.
+/// The number of times that a schema reads the same value.
 pub(super) fn inspections(schema: &Map<String, Value>) -> u64 {
     if POLLS_AGAIN
         .iter()
@@ -56,12 +56,12 @@ pub(super) fn inspections(schema: &Map<String, Value>) -> u64 {
     }
 }
 
-/// The schemas within it that apply to parts of the value, or nowhere of themselves.
+/// The subschemas that apply to parts of the value, or only through references.
 fn parts<'a>(schema: &'a Map<String, Value>) -> impl Iterator<Item = (Step<'a>, &'a Value)> {
     schemas_by(schema, PART, PART, PART_NAMED)
 }
 
-/// The schemas under keywords that have one, that have a list, and that have them by name.
+/// The schemas under keywords with one schema, with a list, and with named ones.
 fn schemas_by<'a>(
     schema: &'a Map<String, Value>,
     one: &'static [&'static str],
@@ -115,31 +115,31 @@ fn is_schema(value: &Value) -> bool {
 pub(super) enum Step<'a> {
     /// It is the whole.
     Root,
-    /// By a keyword that has one.
+    /// By a keyword with one schema.
     Keyword(&'a str),
-    /// By a keyword that has a list.
+    /// By a keyword with a list of schemas.
     Item(&'a str, usize),
-    /// By a keyword that has them by name.
+    /// By a keyword with named schemas.
     Named(&'a str, &'a str),
     /// By a reference.
     Referred,
 }
 
-/// A schema within the whole, and how it was come by.
+/// A subschema, and the path to it.
 struct FoundSchema<'a> {
     value: &'a Value,
     parent: usize,
     step: Step<'a>,
 }
 
-/// All schemas within one, each once.
+/// All subschemas of a schema, each once.
 pub(super) struct Graph<'a> {
     references: References<'a>,
     found: Vec<FoundSchema<'a>>,
 }
 
 impl<'a> Graph<'a> {
-    /// Finds every schema, from the whole on, through parts and references.
+    /// Finds every subschema, from the root on, through parts and references.
     pub(super) fn read(root: &'a Value) -> Result<Self, Unfit> {
         let references = References::new(root);
         let old_ids = declares_old_ids(root);
@@ -191,7 +191,7 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// Checks how many schemas apply to one value, wherever one begins.
+    /// Checks how many schemas apply to one value, from every starting schema.
     pub(super) fn check(&self) -> Result<(), Unfit> {
         let mut known = HashMap::new();
         for (at, found) in self.found.iter().enumerate() {
@@ -201,9 +201,9 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// Counts the schemas that apply to a value with this one, each with the keywords, literals and
-    /// names of its own. It also counts how many of the schemas stand each within or behind the one
-    /// before. It goes no deeper than [`CHAIN_MAX`].
+    /// Counts the schemas that apply to a value with this one, each with its own keywords, literals
+    /// and names. It also counts the longest chain of schemas within or behind each other, up to
+    /// [`CHAIN_MAX`].
     fn expand(
         &self,
         value: &'a Value,
@@ -241,7 +241,7 @@ impl<'a> Graph<'a> {
         Ok(expanded)
     }
 
-    /// The fault of a schema, with the way by which it was come by.
+    /// The fault of a schema, with the path to it.
     fn unfit(&self, at: usize, problem: Problem) -> Unfit {
         let mut steps = Vec::new();
         let mut at = at;
@@ -255,7 +255,7 @@ impl<'a> Graph<'a> {
             }
             at = found.parent;
         }
-        // A way of a thousand references says no more than its end.
+        // A path of a thousand references says no more than its end.
         let place = steps
             .iter()
             .take(PLACE_STEPS_MAX)
@@ -283,7 +283,7 @@ struct Expanded {
 /// The references of a schema, to be resolved.
 pub(super) struct References<'a> {
     root: &'a Value,
-    /// None for a name that two schemas have.
+    /// None for a name that two schemas share.
     anchors: HashMap<&'a str, Option<&'a Value>>,
 }
 
@@ -304,7 +304,7 @@ impl<'a> References<'a> {
         Self { root, anchors }
     }
 
-    /// Returns the schema to which a schema refers; none if it refers to none.
+    /// Returns the schema that a schema refers to, if any.
     pub(super) fn target(&self, schema: &Map<String, Value>) -> Result<Option<&'a Value>, Problem> {
         if ["$dynamicRef", "$recursiveRef"]
             .iter()
@@ -334,7 +334,7 @@ impl<'a> References<'a> {
         }
         let mut target = self.root;
         for (above, step) in fragment.split('/').skip(1).enumerate() {
-            // What stands within a document of its own is not what it would be without.
+            // A subschema with its own id is a separate document: no path leads into it.
             if above > 0
                 && target
                     .as_object()
@@ -353,7 +353,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// Returns whether a part of the schema declares itself a document of its own.
+    /// Returns whether a part of the schema declares itself a separate document.
     fn is_embedded(&self, schema: &Map<String, Value>, old_ids: bool) -> bool {
         let says = |keyword: &str| schema.get(keyword).is_some_and(Value::is_string);
         let other = schema
@@ -363,7 +363,7 @@ impl<'a> References<'a> {
     }
 }
 
-/// Returns whether `id` may mean what `$id` does in some of it.
+/// Returns whether `id` may act as `$id` in some part of it.
 fn declares_old_ids(root: &Value) -> bool {
     all(root).any(|value| {
         value
@@ -399,7 +399,7 @@ impl Patterns {
     }
 }
 
-/// The patterns of a schema itself, without those of the schemas within it.
+/// The patterns of a schema itself, without those of its subschemas.
 fn own_patterns(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let pattern = schema.get("pattern").and_then(Value::as_str);
     let names = schema
@@ -410,14 +410,14 @@ fn own_patterns(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     pattern.into_iter().chain(names.map(String::as_str))
 }
 
-/// The patterns of a schema and all within it.
+/// The patterns of a schema and all its subschemas.
 pub(super) fn patterns(root: &Value) -> impl Iterator<Item = &str> {
     all(root)
         .filter_map(Value::as_object)
         .flat_map(own_patterns)
 }
 
-/// A fragment without its percent signs; none when it is not text then.
+/// A fragment with its percent escapes decoded; none if the result is not text.
 fn decoded(fragment: &str) -> Option<Cow<'_, str>> {
     if !fragment.contains('%') {
         return Some(Cow::Borrowed(fragment));
@@ -437,7 +437,7 @@ fn decoded(fragment: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// A name as it can be shown: its beginning, and nothing that breaks a line or steers a terminal.
+/// The beginning of a name, without characters that break a line or control a terminal.
 fn shown(name: &str) -> String {
     name.chars()
         .take(SHOWN_CHARS_MAX)
@@ -445,8 +445,8 @@ fn shown(name: &str) -> String {
         .collect()
 }
 
-/// Returns the place of a value in memory. It is the same for the same part of a schema, by
-/// whichever way that was reached.
+/// Returns the address of a value in memory. It is the same for the same part of a schema, by
+/// whichever path it was reached.
 fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }

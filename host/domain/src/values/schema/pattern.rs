@@ -1,18 +1,18 @@
 //! The cost of regular expressions, in states.
 //!
 //! A pattern of twenty letters such as `[ab]*a[ab]{8000}c` has thousands of states, and each letter
-//! of a text may lead through all of them. So both the memory of a compiled pattern and the time
-//! that a match takes are bounded by its states, and not by its length.
+//! of a text may lead through all of them. So the memory of a compiled pattern and the time of a
+//! match are bounded by its states, and not by its length.
 
 use jsonschema_regex::to_rust_regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// States of a range of letters outside ASCII, on average: ranges share the states of the bytes
-/// with which their encodings begin.
+/// States of a range of letters outside ASCII, on average: ranges share the states of their
+/// encodings' first bytes.
 const WIDE_RANGE_STATES: u64 = 2;
 
-/// Estimates the states of a pattern, as JSON Schema understands patterns. One that is not a
-/// pattern has none: compiling it fails.
+/// Estimates the states of a pattern in JSON Schema's syntax. An invalid pattern has none:
+/// compiling it fails.
 pub(super) fn states(pattern: &str) -> u64 {
     let Ok(pattern) = to_rust_regex(pattern) else {
         return 0;
@@ -20,7 +20,7 @@ pub(super) fn states(pattern: &str) -> u64 {
     regex_syntax::parse(&pattern).map_or(0, |parsed| expanded(&parsed))
 }
 
-/// Counts the states with every repetition written out. The depth is bounded by the parser.
+/// Counts the states with every repetition written out. The parser limits the depth.
 fn expanded(part: &Hir) -> u64 {
     match part.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,

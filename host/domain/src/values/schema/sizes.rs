@@ -1,11 +1,11 @@
-//! The sizes of values, and of what a schema itself asks to be compared or looked up.
+//! The sizes of values, and of a schema's own comparisons and lookups.
 
 use serde_json::{Map, Value};
 
 /// Bytes of a text or a name that take as long to compare as one value.
 const BYTES_PER_VALUE: usize = 100;
 
-/// Returns a value and all within it.
+/// Returns a value and all values within it.
 pub(super) fn all(root: &Value) -> impl Iterator<Item = &Value> {
     let mut rest = vec![root];
     std::iter::from_fn(move || {
@@ -19,12 +19,12 @@ pub(super) fn all(root: &Value) -> impl Iterator<Item = &Value> {
     })
 }
 
-/// Counts the values within a value, and long texts and names by their bytes.
+/// Counts the values within a value; long texts and names count by their bytes.
 pub(super) fn size(root: &Value) -> u64 {
     all(root).map(members).fold(0, u64::saturating_add)
 }
 
-/// Counts what a value itself has: its items, its names by their bytes too, or its text.
+/// Counts the parts of a value itself: its items, its names (also by their bytes), or its text.
 pub(super) fn members(value: &Value) -> u64 {
     let count = match value {
         Value::String(text) => text.len() / BYTES_PER_VALUE,
@@ -39,7 +39,7 @@ pub(super) fn members(value: &Value) -> u64 {
 }
 
 /// Counts the names in a list, or in an object by name and in the lists of its fields. Schemas
-/// behind the names are not gone through.
+/// under the names are not traversed.
 pub(super) fn names(value: &Value) -> u64 {
     let Value::Object(fields) = value else {
         return size(value);
@@ -48,7 +48,7 @@ pub(super) fn names(value: &Value) -> u64 {
     lists.map(size).fold(members(value), u64::saturating_add)
 }
 
-/// Counts what a schema has of its own: its keywords, and the literals and names that they list.
+/// Counts the parts of a schema itself: its keywords, and the literals and names that they list.
 pub(super) fn own(schema: &Map<String, Value>) -> u64 {
     let keywords = schema.iter().map(|(keyword, value)| {
         let listed = match keyword.as_str() {

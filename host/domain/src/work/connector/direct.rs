@@ -1,35 +1,36 @@
 //! The connector whose service is the host itself: a chat for web pages.
 //!
-//! It has no component. Whoever comes over a page is a user of their own, and reads what is queued
+//! It has no component. Each visitor of a page is a separate user, and reads the messages queued
 //! for them.
 
 use super::spec::ConnectorSpec;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The name that stands in the place of a component.
+/// The name used instead of a component's.
 pub const DIRECT: &str = "direct";
 /// Origins of one chat.
 pub const ORIGINS_MAX: usize = 32;
 /// Bytes of an origin.
 const ORIGIN_BYTES_MAX: usize = 256;
-/// Visitors of one chat, unless its operator says otherwise.
+/// The default number of visitors of one chat.
 const VISITORS_DEFAULT: u32 = 10_000;
-/// Visitors of one chat at most.
+/// The most visitors of one chat.
 const VISITORS_MAX: u32 = 1_000_000;
 
-/// Bytes of what the visitors of one chat say together in [`VISITORS_BYTES_DAYS`].
+/// Bytes of all visitors' messages in one chat within [`VISITORS_BYTES_DAYS`].
 pub const VISITORS_BYTES_MAX: u64 = 256 << 20;
-/// Days after which what a visitor said leaves its share of the bytes to others.
+/// Days after which a visitor's messages no longer count towards the bytes.
 pub const VISITORS_BYTES_DAYS: u64 = 7;
-/// Bytes left to all others for each that an address holds of them.
+/// Bytes left for all others, for each byte that an address uses.
 const LEFT_FOR_EACH: u64 = 4;
-/// Bytes that count for each thing that a visitor says, beside its text: about what its event has.
+/// Bytes that count for each message of a visitor in addition to its text: about the size of its
+/// event.
 pub const VISITOR_SAYING_BYTES: u64 = 1 << 10;
-/// Visitors of a full chat who are looked at for one whose place can be given to another.
+/// Visitors of a full chat that are checked for a place to reassign.
 pub const VISITORS_INSPECTED_MAX: usize = 10_000;
-/// Milliseconds of silence after which a visitor's place goes to somebody from an address with
-/// fewer places, before one that is in use does.
+/// Milliseconds of silence after which a visitor's place may go to an address with fewer places,
+/// ahead of places in use.
 const SHARED_AFTER_MS: u64 = 10 * 60_000;
 /// Milliseconds of silence after which a visitor's place may go to anybody: seven days.
 const FREE_AFTER_MS: u64 = 7 * 24 * 3_600_000;
@@ -39,20 +40,20 @@ const FREE_AFTER_MS: u64 = 7 * 24 * 3_600_000;
 pub struct VisitorPlace {
     /// Since when they have it.
     pub bound_at: Timestamp,
-    /// The last time at which something happened in a session of theirs; none while they have none.
+    /// The time of the latest event in one of their sessions; none without a session.
     pub active_at: Option<Timestamp>,
-    /// Number of places that went to the address from which they came, as far as that is known.
+    /// Number of places of the visitor's address, as far as the address is known.
     pub of_address: usize,
 }
 
-/// Returns the place in a full chat that goes to a visitor who comes from an address with so many
+/// Returns the place in a full chat that goes to a new visitor from an address with this many
 /// places; none if each is in use.
 ///
-/// A place of which no use was made goes first, then one that was not used for a while and whose
-/// address has more than one place above the other's, then one that was not used for long. At last
-/// it is one in use whose address has more than one place above the other's: nobody holds more than
-/// a fair share by saying a word now and then. Of several it is one of the address with the most
-/// places, and of those the one that was left alone for the longest time.
+/// An unused place goes first. Next is a place that was idle for a while, if its address has at
+/// least two places more than the newcomer's. Next is a place that was idle for long. Last is a
+/// place in use whose address has at least two places more: nobody keeps more than a fair share by
+/// an occasional word. Of several it is a place of the address with the most places, and of those
+/// the one that was idle for the longest time.
 #[must_use]
 pub fn given_back(places: &[VisitorPlace], of_newcomer: usize, now: Timestamp) -> Option<usize> {
     let silent_ms = |place: &VisitorPlace| {
@@ -78,12 +79,12 @@ pub fn given_back(places: &[VisitorPlace], of_newcomer: usize, now: Timestamp) -
     ranked.max_by_key(|(rank, _)| *rank).map(|(_, index)| index)
 }
 
-/// Returns whether a chat takes so many bytes more from an address, of what the address and all of
-/// them together said in the last [`VISITORS_BYTES_DAYS`].
+/// Returns whether a chat accepts this many more bytes from an address. The counts are those of the
+/// address, and of all addresses, in the last [`VISITORS_BYTES_DAYS`].
 ///
-/// An address may hold a part of what is left to all others then ([`LEFT_FOR_EACH`]): a fifth of
-/// the whole while it is alone. So where some hold all that they may, one that holds nothing is
-/// heard.
+/// An address may use a fraction of the bytes then left for all others ([`LEFT_FOR_EACH`]): a fifth
+/// of the whole while it is alone. So even if some addresses are at their limit, a new one is
+/// accepted.
 #[must_use]
 pub const fn has_room(of_address: u64, of_all: u64, bytes: u64) -> bool {
     let left = VISITORS_BYTES_MAX.saturating_sub(of_all.saturating_add(bytes));
@@ -91,7 +92,7 @@ pub const fn has_room(of_address: u64, of_all: u64, bytes: u64) -> bool {
     total.saturating_mul(LEFT_FOR_EACH) <= left
 }
 
-/// Returns the time since which what visitors said counts.
+/// Returns the time from which visitors' messages count.
 #[must_use]
 pub const fn visitors_bytes_since(now: Timestamp) -> Timestamp {
     Timestamp(now.0.saturating_sub(VISITORS_BYTES_DAYS * 24 * 3_600_000))
@@ -103,10 +104,10 @@ pub const fn visitors_bytes_since(now: Timestamp) -> Timestamp {
 pub struct DirectSpec {
     /// The origins of the pages that may use it, such as `https://www.example.org`.
     pub origins: Vec<String>,
-    /// Number of visitors that it may have.
+    /// The most visitors.
     #[serde(default = "visitors_default")]
     pub visitors_max: u32,
-    /// True to show replies while they are made, before they are final.
+    /// True to show replies during their generation, before they are final.
     #[serde(default)]
     pub deltas: bool,
 }
@@ -118,10 +119,10 @@ fn visitors_default() -> u32 {
 /// The fault in the configuration of a chat for web pages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectSpecError {
-    /// It is of another form.
+    /// It does not fit the schema.
     #[error("configuration: {0}")]
     Form(String),
-    /// There are no origins, or too many.
+    /// Origins are missing, or too many.
     #[error(
         "configuration.origins: 1 to {ORIGINS_MAX} origins are needed, these are {0}; write those \
          of the pages that may use the chat, such as `https://www.example.org`"
@@ -133,16 +134,16 @@ pub enum DirectSpecError {
          `https://www.example.org` or `http://localhost:8080`"
     )]
     Origin(String),
-    /// The number of visitors is out of its range.
+    /// The number of visitors is outside its range.
     #[error("configuration.visitorsMax: it must be from 1 to {VISITORS_MAX}, this is {0}")]
     Visitors(u32),
-    /// There is a way in besides its own.
+    /// Another intake is configured besides its own.
     #[error("{0}: a chat for web pages has a way in of its own; leave it out")]
     Intake(&'static str),
 }
 
 impl DirectSpec {
-    /// Reads the configuration of a connector; none if its component is another one.
+    /// Reads the configuration of a connector; none if it has another component.
     #[must_use]
     pub fn of(spec: &ConnectorSpec) -> Option<Result<Self, DirectSpecError>> {
         (spec.component == DIRECT).then(|| Self::read(spec))
@@ -178,7 +179,7 @@ impl DirectSpec {
 }
 
 /// Returns whether a text is an origin as browsers write it: in lower case, without a path, and
-/// without the port that its scheme has anyway.
+/// without its scheme's default port.
 fn is_origin(text: &str) -> bool {
     let schemes = [("https://", ":443"), ("http://", ":80")];
     let found = schemes

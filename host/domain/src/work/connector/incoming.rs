@@ -12,16 +12,16 @@ use crate::values::shown::{controls_what_is_shown, is_hidden};
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the words of a message that is replied to, as the host adds them.
+/// Bytes of a replied-to message's text that the host adds.
 const REPLIED_BYTES_MAX: usize = 4 << 10;
-/// The words for a message that is replied to, and of which the host has none.
+/// The text in place of a replied-to message whose text the host does not have.
 const REPLIED_UNKNOWN: &str = "[an earlier message whose words are not here]";
-/// The author of what was said in a chat for an agent, as the agent reads it.
+/// The author of the agent's own messages in a chat, as the agent reads it.
 const OWN: &str = "you";
-/// Characters of a sender's name that are kept.
+/// Characters of a sender's name that are stored.
 const SENDER_NAME_CHARS_MAX: usize = 64;
 
-/// A file that came with a message.
+/// A file attached to a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attachment {
@@ -29,9 +29,9 @@ pub struct Attachment {
     pub name: String,
     /// Its media type.
     pub media_type: String,
-    /// The id by which the component gets it.
+    /// The id by which the component fetches it.
     pub handle: String,
-    /// Its size in bytes, as far as the service says.
+    /// Its size in bytes, if the service gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
@@ -50,14 +50,15 @@ pub enum Said {
         /// The value that the host gave the button.
         value: String,
     },
-    /// It is no new words of the sender's: an edit, a reaction, or what the component cannot read.
+    /// It is no new text of the sender: an edit, a reaction, or content that the component cannot
+    /// read.
     Aside {
         /// The words for it.
         text: String,
     },
 }
 
-/// The way in which words of somebody else stand in a message.
+/// The form in which a message contains somebody else's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuotationKind {
@@ -65,17 +66,17 @@ pub enum QuotationKind {
     Forwarded,
     /// The sender replies to them.
     Quoted,
-    /// The sender replies to them, and they are the agent's own. Only the host knows it.
+    /// The sender replies to words of the agent's own. Only the host knows this.
     Own,
 }
 
-/// Words in a message that its sender did not write there and then.
+/// Quoted or forwarded words in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quotation {
-    /// The way in which they stand in it.
+    /// The form in which the message contains them.
     pub kind: QuotationKind,
-    /// The one whose words they are, for people.
+    /// The author of the words, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// The words.
@@ -86,81 +87,80 @@ pub struct Quotation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Incoming {
-    /// The service's id of it. The same id is taken once.
+    /// The service's id of the message. The same id is accepted once.
     pub id: String,
     /// The sender, in the service's terms.
     pub sender: String,
     /// The sender's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_name: Option<String>,
-    /// The group that it was said in, in the service's terms; none in a chat with the sender alone.
+    /// The group of the message, in the service's terms; none in a chat with the sender alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The chat into which replies go, in the service's terms. Order is kept within it.
+    /// The chat that receives replies, in the service's terms. Order is kept within it.
     pub chat: String,
     /// The content.
     pub said: Said,
-    /// The words of others in it.
+    /// The quoted words of others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotations: Vec<Quotation>,
-    /// The files that came with it.
+    /// The attached files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// Time at which it was sent.
     pub sent_at: Timestamp,
 }
 
-/// The request of a service to be told that a message was taken. It is never stored: the service is
-/// told after the commit of the message, once or not at all.
+/// The request of a service to acknowledge a message. It is never stored: the acknowledgement
+/// follows the commit of the message, and is sent once or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acknowledgement {
     /// The service's id of the message.
     pub message: String,
-    /// The handle by which the component tells it.
+    /// The handle by which the component acknowledges the message.
     pub handle: String,
 }
 
-/// A message that replies or reacts to another one, of which the service tells the id alone. It is
-/// never stored: the words of the other are.
+/// A message that replies or reacts to another one, of which the service gives only the id. It is
+/// never stored: the text of the other is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// The service's id of the message.
     pub message: String,
-    /// The service's id of the other one.
+    /// The service's id of the other message.
     pub to: String,
 }
 
 /// The message that another one replies or reacts to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replied {
-    /// It was sent for the agent, and says so much.
+    /// It was sent for the agent, with this text.
     Own(String),
     /// It was sent for the agent, and rests on content from outside.
     Marked(String),
-    /// Somebody else sent it.
+    /// Another sender wrote it.
     Others {
         /// The author, for people.
         author: Option<String>,
-        /// The words, if there are any.
+        /// The words, if any.
         words: Option<String>,
     },
-    /// The host does not have it.
+    /// The host has no such message.
     Unknown,
 }
 
-/// Somebody, or a group, whom a service knows by another id from now on. It is never stored: what
-/// follows from it is.
+/// A change of a person's or a group's id at a service. It is never stored: its consequences are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
-    /// The id before, in the service's terms.
+    /// The old id, in the service's terms.
     pub from: String,
     /// The id now.
     pub to: String,
-    /// True of a group. The old id of a group is given to nobody else; that of a person may be.
+    /// True for a group. The old id of a group is never reused; that of a person may be.
     pub is_group: bool,
 }
 
-/// A message that a service took, and of which it says later that it did not deliver it.
+/// A message that a service accepted, and later reports as not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undelivered {
     /// The service's id of it.
@@ -174,25 +174,26 @@ pub struct Undelivered {
 pub struct Batch {
     /// Messages in the service's order.
     pub messages: Vec<Incoming>,
-    /// The place where the next poll goes on.
+    /// The position from which the next poll continues.
     pub cursor: Option<String>,
     /// Milliseconds until the next poll.
     pub next_ms: u32,
-    /// The text that the service's call is answered with.
+    /// The text of the response to the service's call.
     pub answer: Option<String>,
-    /// The messages of which the service waits to be told.
+    /// The acknowledgements that the service waits for.
     pub acknowledgements: Vec<Acknowledgement>,
-    /// The ids of messages that are not said to an agent, and are heard only where one takes part.
+    /// The ids of messages that are not addressed to an agent, and are read only by an agent that
+    /// takes part.
     pub overheard: Vec<String>,
-    /// The messages that reply to others, of which the host has the words.
+    /// The messages that reply to others whose text the host has.
     pub replies: Vec<Reply>,
-    /// People and groups that have other ids now.
+    /// People and groups whose ids have changed.
     pub moved: Vec<Moved>,
-    /// Messages that were sent and not delivered after all.
+    /// Messages that were sent but not delivered.
     pub undelivered: Vec<Undelivered>,
 }
 
-/// The reason why a message or a batch cannot be taken from a component.
+/// The reason why a message or a batch is refused from a component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadIncoming {
     /// There are too many messages.
@@ -204,7 +205,7 @@ pub enum BadIncoming {
     /// The answer is too long.
     #[error("answer: {ANSWER_BYTES_MAX} bytes at most are allowed, this has {0}")]
     Answer(usize),
-    /// An id is none.
+    /// An id is invalid.
     #[error(
         "{field}: 1 to {bytes_max} bytes without control characters and without blanks around \
          them are needed"
@@ -234,7 +235,7 @@ impl Acknowledgement {
 }
 
 impl Batch {
-    /// Checks the bounds of the batch itself.
+    /// Checks the limits of the batch itself.
     ///
     /// # Errors
     /// The first of its fields that is too large.
@@ -255,7 +256,7 @@ impl Batch {
 }
 
 impl Reply {
-    /// Returns it; none if the id of the other message is none.
+    /// Returns the reply; none if the id of the other message is invalid.
     #[must_use]
     pub fn new(message: &str, to: &str) -> Option<Self> {
         is_id("replies_to", to, SERVICE_ID_BYTES_MAX)
@@ -268,10 +269,10 @@ impl Reply {
 }
 
 impl Moved {
-    /// Returns it, if both ids are some.
+    /// Returns it if both ids are valid.
     ///
     /// # Errors
-    /// The first id that is none.
+    /// The first invalid id.
     pub fn checked(self) -> Result<Self, BadIncoming> {
         let bytes_max = match self.is_group {
             true => GROUP_ID_BYTES_MAX,
@@ -284,10 +285,10 @@ impl Moved {
 }
 
 impl Undelivered {
-    /// Returns it, if its id is one.
+    /// Returns it if its id is valid.
     ///
     /// # Errors
-    /// The id is none.
+    /// The id is invalid.
     pub fn checked(self) -> Result<Self, BadIncoming> {
         is_id("undelivered.id", &self.id, SERVICE_ID_BYTES_MAX)?;
         Ok(self)
@@ -295,11 +296,11 @@ impl Undelivered {
 }
 
 impl Incoming {
-    /// Returns the message within its bounds. What people may send and is too large is cut, and
-    /// the message says so; names are made fit to be shown.
+    /// Returns the message within its limits. Long content is cut, with a note in the message;
+    /// names are made safe to show.
     ///
     /// # Errors
-    /// Something in it that only the component can be at fault for: an id that is none.
+    /// An invalid id, for which only the component can be at fault.
     pub fn bounded(mut self) -> Result<Self, BadIncoming> {
         is_id("id", &self.id, SERVICE_ID_BYTES_MAX)?;
         is_id("sender", &self.sender, EXTERNAL_ID_BYTES_MAX)?;
@@ -334,7 +335,7 @@ impl Incoming {
         Ok(self)
     }
 
-    /// Returns it with nothing of its content.
+    /// Returns it without its content.
     #[must_use]
     pub fn without_words(self) -> Self {
         Self {
@@ -347,11 +348,11 @@ impl Incoming {
         }
     }
 
-    /// Adds the words of the message that it replies to, unless it has them already.
+    /// Adds the text of the message that it replies to, unless it contains it already.
     pub fn quote(&mut self, replied: Replied) {
         let mut quotations = self.quotations.iter_mut();
         match replied {
-            // The service tells them too, as it shows them.
+            // The service sends them too, in its own form.
             Replied::Own(words) if quotations.any(|reported| reported.becomes_own(&words)) => {
                 return;
             }
@@ -371,7 +372,7 @@ impl Incoming {
         self.quotations.truncate(QUOTATIONS_MAX);
     }
 
-    /// Returns whether it has words, its sender's or quoted ones.
+    /// Returns whether it has text, of its sender or quoted.
     #[must_use]
     pub fn has_words(&self) -> bool {
         match &self.said {
@@ -382,15 +383,15 @@ impl Incoming {
         }
     }
 
-    /// Returns whether words of others stand in it, which mark it as content from outside.
+    /// Returns whether it contains words of others, which mark it as content from outside.
     #[must_use]
     pub fn quotes_others(&self) -> bool {
         let mut trusts = self.quotations.iter().map(Quotation::trust);
         trusts.any(|trust| trust == Trust::Untrusted)
     }
 
-    /// Returns the line about a file that came with it, for the agent. What was passed on came with
-    /// its files, so their names are words of others too.
+    /// Returns the line about an attached file, for the agent. A forwarded message has its original
+    /// files, so their names are words of others too.
     #[must_use]
     pub fn line_of_file(&self, text: String) -> String {
         let mut quotations = self.quotations.iter();
@@ -403,9 +404,9 @@ impl Incoming {
         }
     }
 
-    /// Returns the words for the agent: in a group with the name and the id of who said them, and
-    /// the words of others in blocks of their own. None of a button that was pressed, and of a
-    /// message with files alone in a chat of two.
+    /// Returns the text for the agent. In a group it has the name and the id of the speaker. Words
+    /// of others are in separate blocks. None for a pressed button, and for a message with files
+    /// only in a chat of two.
     #[must_use]
     pub fn said_words(&self) -> Option<String> {
         let (Said::Text { text } | Said::Aside { text }) = &self.said else {
@@ -424,15 +425,15 @@ impl Incoming {
             Some(name) => format!("{name} ({id})"),
             None => id,
         };
-        // Lines after the first are indented, so that none passes for what another person said.
+        // Further lines are indented, so that none looks like another person's message.
         let text = text.replace('\n', "\n  ");
         Some(format!("[{who}] {text}").trim_end().to_owned())
     }
 }
 
 impl Quotation {
-    /// Creates that of a message which is replied to, with the beginning of its words. None are
-    /// given of a message that nobody has any more.
+    /// Creates the quotation of a replied-to message, with the beginning of its text. Without text
+    /// if nobody has the message any more.
     fn of_replied(author: Option<String>, words: Option<&str>) -> Self {
         let text = match words {
             Some(words) if words.len() > REPLIED_BYTES_MAX => {
@@ -449,8 +450,8 @@ impl Quotation {
         }
     }
 
-    /// Makes it one of the agent's own words, if all of it stands in what was sent for the agent.
-    /// Only letters and digits are compared: each service has marks of its own.
+    /// Marks it as the agent's own words, if all of it is in the text sent for the agent. Only
+    /// letters and digits are compared, because each service has its own markup.
     fn becomes_own(&mut self, sent: &str) -> bool {
         let words = letters(&self.text);
         let is_own = self.kind == QuotationKind::Quoted
@@ -471,7 +472,7 @@ impl Quotation {
         }
     }
 
-    /// Returns the block in which a model is shown the words, as data with their source.
+    /// Returns the block in which a model sees the words, as data with their source.
     fn block(&self) -> String {
         let author = self.author.clone();
         let speaker = match self.kind {
@@ -483,7 +484,7 @@ impl Quotation {
 }
 
 impl Attachment {
-    /// Gives it a name and a media type that a file of a session can have.
+    /// Gives it a valid name and media type for a session's file.
     fn make_fit(&mut self, number: usize) {
         if check_name(&self.name).is_err() {
             self.name = format!("file-{}", number + 1);
@@ -514,7 +515,7 @@ fn is_id(field: &'static str, id: &str, bytes_max: usize) -> Result<(), BadIncom
     }
 }
 
-/// Returns a name in which nothing passes for what goes around it.
+/// Returns a name without characters that could be mistaken for the text around it.
 fn shown_name(name: &str) -> Option<String> {
     let name: String = name
         .chars()

@@ -1,15 +1,14 @@
-//! Messages to people outside: whole ones as they wait, and the chunks in which a service gets
-//! them.
+//! Messages to people outside: whole ones in the queue, and the chunks for a service.
 
 use super::limits::{OUTGOING_BYTES_MAX, TEXT_LIMIT_MIN};
 use super::spec::Abilities;
 use super::split::{closing_of, split};
 use serde::{Deserialize, Serialize};
 
-/// The end of a text that was too long to be sent.
+/// The end of a text that was too long to send.
 const CUT: &str = "\n\n[The reply was longer; read the rest where the conversation is kept.]";
 
-/// Bytes that are kept free for it, and for closing a block of code before it.
+/// Bytes reserved for it, and for closing a code block before it.
 const CUT_BYTES: usize = 256;
 
 /// One choice of a question.
@@ -18,7 +17,7 @@ const CUT_BYTES: usize = 256;
 pub struct Choice {
     /// The text that people see.
     pub label: String,
-    /// The value that the service sends back when it is chosen.
+    /// The value that the service returns for this choice.
     pub value: String,
 }
 
@@ -29,7 +28,7 @@ pub struct Outbound {
     pub text: String,
     /// The choices of a question.
     pub choices: Vec<Choice>,
-    /// The text where the choices cannot be buttons; none without choices.
+    /// The text for services without buttons; none without choices.
     pub without_buttons: Option<String>,
 }
 
@@ -40,16 +39,16 @@ pub enum Body {
     Text(String),
     /// A question with its choices.
     Question(String, Vec<Choice>),
-    /// Shows that somebody is typing.
+    /// A typing notice.
     Typing,
-    /// Another text for a message that was sent before.
+    /// A new text for a message that was sent before.
     Edit {
         /// The service's id of the message.
         id: String,
         /// The text, in Markdown.
         text: String,
     },
-    /// Tells the service that a message was taken, by the handle that came with it.
+    /// Acknowledges a message to the service, by the message's handle.
     Acknowledgement(String),
 }
 
@@ -65,7 +64,7 @@ pub struct Outgoing {
 }
 
 impl Outbound {
-    /// A text, cut to what is sent at most; none if there is nothing to say.
+    /// A text, cut to the longest that can be sent; none if empty.
     #[must_use]
     pub fn text(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -75,8 +74,7 @@ impl Outbound {
         })
     }
 
-    /// Returns the chunks in which a service gets it. There is at least one, unless there is
-    /// nothing to say.
+    /// Returns the chunks for a service. There is at least one, unless the message is empty.
     #[must_use]
     pub fn chunks(&self, abilities: &Abilities) -> Vec<Body> {
         let limit = abilities.text_limit.max(TEXT_LIMIT_MIN);

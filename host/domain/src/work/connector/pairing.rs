@@ -1,5 +1,5 @@
-//! Pairing: a code that a sender whom nobody knows is told, and with which the operator or a user
-//! says who the sender is.
+//! Pairing: an unknown sender receives a code, with which the operator or a user says who the
+//! sender is.
 
 use super::limits::{PAIRING_MS, PAIRINGS_MAX, PAIRINGS_OF_SENDER_MAX};
 use crate::values::text::{serde_as_text, wrapped_text};
@@ -8,11 +8,11 @@ use std::str::FromStr;
 
 /// Characters of a code.
 pub const PAIRING_CODE_CHARS: usize = 8;
-/// The signs of codes: none of them looks like another one.
+/// The characters of codes: no two of them look alike.
 const ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 
-/// A pairing code: 8 of `2`–`9` and `A`–`Z` without `I` and `O`. It is read in small letters too,
-/// and with blanks and dashes in it.
+/// A pairing code: 8 of `2`–`9` and `A`–`Z` without `I` and `O`. Small letters, blanks and dashes
+/// are accepted on reading.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PairingCode(String);
 
@@ -24,15 +24,15 @@ pub struct PairingCode(String);
 )]
 pub struct NotACode;
 
-/// The answer to a sender whom nobody knows.
+/// The answer to an unknown sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairingOffer {
-    /// They get a new code, which counts until then.
+    /// They get a new code, which is valid until then.
     New {
-        /// Time until which it counts.
+        /// Time until which it is valid.
         expires: Timestamp,
     },
-    /// They hear nothing: so many codes of theirs, or of the connector's, count at the moment.
+    /// They get no answer: too many codes of theirs, or of the connector's, are valid now.
     Nothing,
 }
 
@@ -45,14 +45,14 @@ pub enum PairingRefused {
 }
 
 impl PairingCode {
-    /// The code that random bytes make. Each sign is as likely as any other.
+    /// The code from random bytes. Each character is equally likely.
     #[must_use]
     pub fn from_random(bytes: [u8; PAIRING_CODE_CHARS]) -> Self {
         Self(bytes.into_iter().map(sign).collect())
     }
 }
 
-/// Returns the sign that a byte stands for.
+/// Returns the character for a byte.
 pub(super) fn sign(byte: u8) -> char {
     let index = usize::from(byte) % ALPHABET.len();
     ALPHABET.get(index).copied().map_or('2', char::from)
@@ -80,8 +80,8 @@ wrapped_text!(PairingCode);
 serde_as_text!(PairingCode::from_str);
 
 impl PairingOffer {
-    /// Returns the answer, by the number of codes that count now: those of the sender, and those of
-    /// the whole connector.
+    /// Returns the answer, by the number of codes that are valid now: those of the sender, and
+    /// those of the whole connector.
     #[must_use]
     pub fn new(of_sender: usize, of_connector: usize, now: Timestamp) -> Self {
         if of_sender >= PAIRINGS_OF_SENDER_MAX || of_connector >= PAIRINGS_MAX {
@@ -93,7 +93,7 @@ impl PairingOffer {
     }
 }
 
-/// Checks that a code which is found still counts.
+/// Checks that a code is still valid.
 ///
 /// # Errors
 /// It has expired.
@@ -105,7 +105,7 @@ pub fn confirm(expires: Timestamp, now: Timestamp) -> Result<(), PairingRefused>
     }
 }
 
-/// Returns the words with which a sender is told a code.
+/// Returns the text with which a sender receives a code.
 #[must_use]
 pub fn offer_words(code: &PairingCode) -> String {
     format!(

@@ -1,5 +1,5 @@
-//! Questions in a chat: how what an agent asks is said to people, and how what they say or press
-//! is read as an answer.
+//! Questions in a chat: presenting an agent's question to people, and reading their words or
+//! pressed buttons as an answer.
 
 mod ask;
 mod button;

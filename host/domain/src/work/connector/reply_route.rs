@@ -1,12 +1,12 @@
-//! Reply routes: the chats of messaging services into which replies go, and who hears what comes
-//! of a turn.
+//! Reply routes: the chats of messaging services that receive replies, and the recipient of a
+//! turn's results.
 
 use crate::agents::path::ConnectorName;
 use crate::work::operation::ReplyTo;
 use crate::work::trigger::Quiet;
 use serde::{Deserialize, Serialize};
 
-/// The chat into which replies go.
+/// The chat that receives replies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplyRoute {
@@ -16,26 +16,25 @@ pub struct ReplyRoute {
     pub chat: String,
 }
 
-/// A chat that hears what comes of a turn.
+/// A chat that receives the results of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
     /// The chat.
     pub route: ReplyRoute,
-    /// True if somebody wrote from it, and waits for what comes of that.
+    /// True if a person wrote from it, and waits for the result.
     pub is_awaited: bool,
-    /// The replies that it does not hear, of a turn that nobody but a heartbeat began.
+    /// The rule for replies that are not sent, in a turn that only a heartbeat began.
     pub quiet: Option<Quiet>,
 }
 
-/// The subscribers of what comes of a turn, besides those who look at its session.
+/// The recipient of a turn's results, in addition to the viewers of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// Nobody: it was asked for over the API, or by another agent that does not wait.
+    /// Nobody: the request was sent over the API, or by another agent that does not wait.
     Nobody,
-    /// The chat from which its session was last written to: it goes on with what was asked for
-    /// there.
+    /// The chat of the latest message to its session: the turn continues work requested there.
     Session,
-    /// Another agent, which waits for it. Questions of it reach the chat that this one answers.
+    /// Another agent, which waits for it. Its questions reach the chat that this agent answers.
     Caller(ReplyTo),
     /// A chat.
     Chat(Recipient),

@@ -1,4 +1,4 @@
-//! Senders: who a message is from, and what becomes of it by that.
+//! Senders: the author of a message, and what follows from it.
 
 use super::incoming::{Incoming, Moved, Said};
 use super::limits::GROUP_PREFIX;
@@ -6,16 +6,16 @@ use super::spec::{ConnectorSpec, Groups, UnknownSender};
 use crate::access::user::UserId;
 use crate::agents::path::{AgentPath, ConnectorKey, ConnectorKeyError, ConnectorName};
 
-/// The words for a sender who is refused, unless the operator has others.
+/// The default text for a refused sender.
 const REFUSAL: &str = "Sorry, I do not know you, and so I cannot answer here.";
 
-/// The reason why a message is of nobody.
+/// The reason why a message has no valid sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoSender {
-    /// The sender's id passes for that of a group.
+    /// The sender's id looks like that of a group.
     #[error("sender: an id that begins with `{GROUP_PREFIX}` names a group, and no sender")]
     Group,
-    /// The id makes no connector key.
+    /// The id forms no valid connector key.
     #[error(transparent)]
     Key(#[from] ConnectorKeyError),
 }
@@ -23,31 +23,31 @@ pub enum NoSender {
 /// The treatment of a message, by its sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reception {
-    /// An agent gets it.
+    /// An agent receives it.
     Accept {
-        /// The user that the sender or the group is.
+        /// The user of the sender or the group.
         user: UserId,
         /// The agent's path.
         path: AgentPath,
-        /// True if the words are the user's own. Otherwise they are marked as coming from outside.
+        /// True if the words are the user's own. Otherwise they are marked as content from outside.
         own_words: bool,
     },
-    /// Nobody hears of it.
+    /// Ignored without an answer.
     Ignore,
-    /// The sender is told so much.
+    /// The sender is informed.
     Refuse {
         /// The words.
         text: String,
     },
-    /// The sender may get a pairing code.
+    /// The sender may receive a pairing code.
     Pair,
 }
 
 impl Reception {
-    /// Returns the part of a message that is stored; none if nothing of it is.
+    /// Returns the part of a message that is stored; none if nothing is stored.
     ///
-    /// Words that nobody is to hear are not kept. Of a sender who is told something, the message is
-    /// kept without them, so that it is told once.
+    /// The text of an ignored message is not stored. If the sender gets an answer, the message is
+    /// stored without its text, so that they get it once.
     #[must_use]
     pub fn kept(&self, message: Incoming) -> Option<Incoming> {
         match self {
@@ -62,11 +62,10 @@ impl Reception {
     }
 }
 
-/// Returns the keys of somebody or of a group that has another id now: the one before, and the one
-/// now.
+/// Returns the keys of a person or a group whose id has changed: the old key and the new one.
 ///
 /// # Errors
-/// The service's ids make none.
+/// The service's ids form no valid key.
 pub fn keys_of_moved(
     connector: &ConnectorName,
     moved: &Moved,
@@ -82,10 +81,11 @@ pub fn keys_of_moved(
     Ok([key(&moved.from)?, key(&moved.to)?])
 }
 
-/// Returns the key under which a message's user is looked up: the group's, if it was said in one.
+/// Returns the key by which a message's user is looked up: the group's, if the message is from a
+/// group.
 ///
 /// # Errors
-/// The service's ids make none.
+/// The service's ids form no valid key.
 pub fn key_of(connector: &ConnectorName, incoming: &Incoming) -> Result<ConnectorKey, NoSender> {
     if incoming.sender.starts_with(GROUP_PREFIX) {
         return Err(NoSender::Group);
@@ -97,7 +97,7 @@ pub fn key_of(connector: &ConnectorName, incoming: &Incoming) -> Result<Connecto
     Ok(ConnectorKey::new(connector.clone(), &id)?)
 }
 
-/// Returns what becomes of a message whose key is bound to a user, or to none.
+/// Returns the treatment of a message whose key is bound to a user, or to none.
 #[must_use]
 pub fn receive(
     spec: &ConnectorSpec,
@@ -115,7 +115,7 @@ pub fn receive(
             path: AgentPath::connector(user.clone(), connector.clone()),
             own_words: !in_group && !spec.untrusted,
         },
-        // Words in a group reach people whom they do not concern.
+        // An answer in a group reaches people whom it does not concern.
         (None, _) if in_group || matches!(incoming.said, Said::Button { .. }) => Reception::Ignore,
         (None, UnknownSender::Ignore) => Reception::Ignore,
         (None, UnknownSender::Refuse) => Reception::Refuse {

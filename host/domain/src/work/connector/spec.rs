@@ -1,4 +1,4 @@
-//! Connectors as operators define them, and the check of that.
+//! Operators' definitions of connectors, and their check.
 
 use super::direct::{DirectSpec, DirectSpecError};
 use super::limits::{CONFIGURATION_BYTES_MAX, REFUSAL_BYTES_MAX};
@@ -15,40 +15,38 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConnectorSpec {
-    /// The name of the component that translates for the service, such as `telegram`.
+    /// The name of the component for the service, such as `telegram`.
     pub component: String,
-    /// The definition of the agents that talk through it. Each user has one of their own, at
-    /// `/<user>/<connector>`.
+    /// The definition of its agents. Each user has one of their own, at `/<user>/<connector>`.
     pub agent: DefinitionId,
-    /// The way in of messages; without, `webhook` if that is set and `polling` otherwise.
+    /// The intake of messages; defaults to `webhook` if that is set and to `polling` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intake: Option<Intake>,
-    /// The proof that calls of the service are its own. The intake `webhook` needs it.
+    /// The authentication of the service's calls. The intake `webhook` needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookCheck>,
-    /// The treatment of senders whom no connector key names; `ignore` without.
+    /// The treatment of senders without a connector key; default `ignore`.
     #[serde(default)]
     pub unknown: UnknownSender,
-    /// The words for a sender who is refused; a polite sentence without.
+    /// The text for a refused sender; a polite sentence by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_024))]
     pub refusal: Option<String>,
-    /// The treatment of messages that are said in groups; `ignore` without.
+    /// The treatment of messages in groups; default `ignore`.
     #[serde(default)]
     pub groups: Groups,
-    /// True to mark all messages as content from outside, whoever sends them. That fits services
-    /// where a sender proves nothing, such as mail; false without.
+    /// True to mark all messages as content from outside, whoever sends them. This suits services
+    /// that do not verify senders, such as mail; default false.
     #[serde(default)]
     pub untrusted: bool,
-    /// The queue's settings for messages that come through it, over those of the host.
+    /// The queue's settings for its messages, which override those of the host.
     #[serde(default)]
     #[schemars(schema_with = "queue_schema")]
     pub queue: QueueOverride,
-    /// True to show people that the agent is typing, where the service can; true without.
+    /// True to show people that the agent is typing, if the service supports it; default true.
     #[serde(default = "yes")]
     pub typing: bool,
-    /// True to let people see a reply grow, where the service lets messages be edited; false
-    /// without.
+    /// True to stream a reply by edits, if the service supports edits; default false.
     #[serde(default)]
     pub stream: bool,
     /// The component's configuration: an object that fits its schema. Secrets are in it as
@@ -56,16 +54,16 @@ pub struct ConnectorSpec {
     #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
     #[schemars(schema_with = "object_schema")]
     pub configuration: Value,
-    /// False to have it stand still; true without.
+    /// False to stop it; default true.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
-/// The way of messages into the host.
+/// The way in which messages reach the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Intake {
-    /// The host asks the service over and over.
+    /// The host polls the service.
     Polling,
     /// The service calls the host.
     Webhook,
@@ -73,17 +71,17 @@ pub enum Intake {
 
 words!(Intake { Polling = "polling", Webhook = "webhook" });
 
-/// The treatment of senders whom no connector key names.
+/// The treatment of senders without a connector key.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[schema(as = UnknownSenders)]
 pub enum UnknownSender {
-    /// They hear nothing.
+    /// They get no answer.
     #[default]
     Ignore,
-    /// They are told that they are not known.
+    /// They get the answer that they are unknown.
     Refuse,
     /// They get a code with which the operator or a user says who they are.
     Pair,
@@ -91,14 +89,14 @@ pub enum UnknownSender {
 
 words!(UnknownSender { Ignore = "ignore", Refuse = "refuse", Pair = "pair" });
 
-/// The treatment of messages that are said in groups.
+/// The treatment of messages in groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Groups {
-    /// The connector does not hear them.
+    /// The connector ignores them.
     #[default]
     Ignore,
-    /// Groups that have a connector key are heard. Such a group is a user of its own.
+    /// Groups with a connector key are read. Such a group is a user of its own.
     Bound,
 }
 
@@ -107,21 +105,21 @@ words!(Groups { Ignore = "ignore", Bound = "bound" });
 /// The abilities of a service, as its component describes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abilities {
-    /// The ways in of messages.
+    /// The supported intakes.
     pub intake: Vec<Intake>,
-    /// UTF-16 code units of the text of one message.
+    /// UTF-16 code units of one message's text.
     pub text_limit: u32,
     /// Buttons of one question.
     pub buttons_max: u32,
-    /// True if a message that was sent can be edited.
+    /// True if a sent message can be edited.
     pub edits: bool,
-    /// True if it can show that somebody is typing.
+    /// True if it supports typing notices.
     pub typing: bool,
-    /// True if it takes an idempotency key.
+    /// True if it supports an idempotency key.
     pub idempotent: bool,
 }
 
-/// The fault in what an operator says of a connector.
+/// The fault in an operator's configuration of a connector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorSpecError {
     /// It names no component.
@@ -130,22 +128,22 @@ pub enum ConnectorSpecError {
     /// It names no definition.
     #[error("agent: it is empty; write the id of a definition, such as `assistant`")]
     Agent,
-    /// Calls of the service could be anybody's.
+    /// Calls of the service could be forged.
     #[error(
         "webhook: it is missing; with the intake `webhook` it says how calls of the service prove \
          that they are its own, such as `{{ telegram = {{ secret = \"<name>\" }} }}`"
     )]
     Unproven,
-    /// A check of calls that nobody makes.
+    /// A check of calls, although the intake makes none.
     #[error("webhook: with the intake `polling` the service makes no calls; leave it out")]
     Unused,
-    /// A check of calls that cannot be used.
+    /// An invalid check of calls.
     #[error("webhook.{0}")]
     Webhook(#[from] WebhookCheckError),
-    /// Words that nobody would hear.
+    /// A text for unknown senders that is never sent.
     #[error("refusal: nobody is told it while `unknown` is `{0}`; set that to `refuse`")]
     Unsaid(UnknownSender),
-    /// Words that are none, or too many.
+    /// A text that is empty or too long.
     #[error("refusal: 1 to {REFUSAL_BYTES_MAX} bytes are needed, this has {0}")]
     Refusal(usize),
     /// The configuration is no object.
@@ -156,23 +154,23 @@ pub enum ConnectorSpecError {
         "configuration: {CONFIGURATION_BYTES_MAX} bytes of JSON at most are allowed, these are {0}"
     )]
     Configuration(usize),
-    /// It is a chat for web pages, and not as one has to be.
+    /// It is a chat for web pages with an invalid configuration.
     #[error(transparent)]
     Direct(#[from] DirectSpecError),
-    /// The component cannot do it.
+    /// The component does not support it.
     #[error(
         "intake: the component has {list}, and not `{asked}`; {fix}",
         list = list(offered), fix = fix(offered)
     )]
     NotOffered {
-        /// The way that is asked for.
+        /// The requested intake.
         asked: Intake,
-        /// The ways that the component offers.
+        /// The intakes that the component supports.
         offered: Vec<Intake>,
     },
 }
 
-/// Returns what to do about a way in that a component does not have.
+/// Returns the fix for an intake that a component does not support.
 fn fix(offered: &[Intake]) -> String {
     match offered.first() {
         Some(way) => format!("write intake = \"{way}\""),
@@ -189,7 +187,7 @@ fn list(offered: &[Intake]) -> String {
 }
 
 impl ConnectorSpec {
-    /// Returns the way in.
+    /// Returns the intake.
     #[must_use]
     pub fn intake(&self) -> Intake {
         self.intake.unwrap_or(if self.webhook.is_some() {
@@ -199,7 +197,7 @@ impl ConnectorSpec {
         })
     }
 
-    /// Checks all that can be checked without its component.
+    /// Checks everything that does not depend on its component.
     ///
     /// # Errors
     /// The first fault, with its field and what to write instead.
@@ -238,10 +236,10 @@ impl ConnectorSpec {
         }
     }
 
-    /// Checks that its component can do what is asked for.
+    /// Checks that its component supports the configuration.
     ///
     /// # Errors
-    /// The component does not have the way in.
+    /// The component does not support the intake.
     pub fn check_abilities(&self, abilities: &Abilities) -> Result<(), ConnectorSpecError> {
         let asked = self.intake();
         if abilities.intake.contains(&asked) {

@@ -1,37 +1,37 @@
 //! Splitting of texts that are longer than one message of a service.
 //!
-//! A text is cut at the last paragraph that fits, else at a line, a sentence, a word, and at last
-//! between two characters. A block of code that is cut is closed in the one chunk and opened again
-//! in the next.
+//! A text is cut at the last paragraph that fits, otherwise at a line, a sentence, a word, or
+//! finally between two characters. A code block that is cut is closed in one chunk and reopened in
+//! the next.
 
 use super::limits::TEXT_LIMIT_MIN;
 
-/// Backquotes or tildes of the fence around a block of code, at most. A longer one is text.
+/// The most backquotes or tildes in the fence of a code block. A longer one is text.
 const FENCE_CHARS_MAX: usize = 16;
-/// Bytes of what stands behind a fence, such as `rust`, that are said again in the next chunk.
+/// Bytes of the text after a fence, such as `rust`, that are repeated in the next chunk.
 const INFO_BYTES_MAX: usize = 32;
-/// The first part of what fits, in which no text is cut if it need not be: a third.
+/// The first part of a chunk in which a cut is avoided if possible: a third.
 const UNCUT_PART: usize = 3;
 
-/// A block of code that is open.
+/// An open code block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Fence {
     /// Its backquotes or tildes.
     marker: String,
-    /// The word behind them, where there is one.
+    /// The word after them, if any.
     info: String,
 }
 
-/// A place at which a text is cut.
+/// A place where a text is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
-    /// The end of what stands before it.
+    /// The end of the text before it.
     end: usize,
-    /// The beginning of what follows: blanks in between are left out.
+    /// The beginning of the next chunk: blanks in between are left out.
     next: usize,
 }
 
-/// The last places in a text at which it can be cut between lines.
+/// The last places between lines where a text can be cut.
 #[derive(Debug, Clone, Copy, Default)]
 struct Places {
     paragraph: Option<Cut>,
@@ -40,7 +40,7 @@ struct Places {
 }
 
 /// Returns the chunks of a text, each of at most so many UTF-16 code units; [`TEXT_LIMIT_MIN`] at
-/// least. Blanks between two chunks are left out, and so is a chunk of nothing else.
+/// least. Blanks between two chunks are left out, and so is a blank chunk.
 #[must_use]
 pub fn split(text: &str, limit_utf16: usize) -> Vec<String> {
     let limit = limit_utf16.max(usize::try_from(TEXT_LIMIT_MIN).unwrap_or(usize::MAX));
@@ -57,7 +57,7 @@ pub fn split(text: &str, limit_utf16: usize) -> Vec<String> {
             chunks.push(format!("{before}{rest}"));
             break;
         }
-        // Room for closing a block is kept whether or not one is open at the end.
+        // Room for closing a block is reserved whether or not one is open at the end.
         let window = prefix(rest, room.saturating_sub(FENCE_CHARS_MAX + 1));
         let cut = cut_of(window, open.as_ref());
         let chunk = window.get(..cut.end).unwrap_or(window).trim_end();
@@ -85,7 +85,7 @@ pub fn units(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// Returns the longest beginning of a text that has at most so many UTF-16 code units.
+/// Returns the longest beginning of a text with at most so many UTF-16 code units.
 #[must_use]
 pub fn prefix(text: &str, units: usize) -> &str {
     let mut left = units;
@@ -97,12 +97,12 @@ pub fn prefix(text: &str, units: usize) -> &str {
     end.and_then(|(at, _)| text.get(..at)).unwrap_or(text)
 }
 
-/// Returns the marker that closes the block of code in which a text ends, if it ends in one.
+/// Returns the marker that closes the code block in which a text ends, if any.
 pub(super) fn closing_of(text: &str) -> Option<String> {
     fence_after(None, text).map(|fence| fence.marker)
 }
 
-/// Returns the place at which a text that is as long as may be is cut.
+/// Returns the place where a text of the maximum length is cut.
 fn cut_of(window: &str, open: Option<&Fence>) -> Cut {
     let earliest = window.len() / UNCUT_PART;
     let late = |cut: &Cut| cut.end > earliest;
@@ -138,8 +138,8 @@ fn sentence(window: &str) -> Option<Cut> {
 }
 
 impl Places {
-    /// The places of a text that begins in a block of code or in none. The line that opens a block
-    /// is not cut from it.
+    /// The places of a text, which may begin inside a code block. The line that opens a block stays
+    /// with it.
     fn of(window: &str, mut open: Option<Fence>) -> Self {
         let mut places = Self::default();
         let mut at = 0;
@@ -170,7 +170,7 @@ impl Fence {
     fn opened_by(line: &str) -> Option<Self> {
         let (marker, behind) = Self::marker_of(line)?;
         let behind = behind.trim();
-        // CommonMark: what stands behind backquotes has none.
+        // CommonMark: the text after a fence of backquotes contains no backquotes.
         if marker.starts_with('`') && behind.contains('`') {
             return None;
         }
@@ -185,7 +185,7 @@ impl Fence {
         })
     }
 
-    /// Returns the backquotes or tildes at the beginning of a line, and what stands behind them.
+    /// Returns the backquotes or tildes at the beginning of a line, and the text after them.
     fn marker_of(line: &str) -> Option<(&str, &str)> {
         let indented = line.trim_start_matches(' ');
         if line.len() - indented.len() > 3 {
@@ -215,7 +215,7 @@ impl Fence {
     }
 }
 
-/// Returns the block that is open after a text.
+/// Returns the code block that is open after a text.
 fn fence_after(mut open: Option<Fence>, text: &str) -> Option<Fence> {
     for line in text.lines() {
         open = match open {
@@ -227,7 +227,7 @@ fn fence_after(mut open: Option<Fence>, text: &str) -> Option<Fence> {
     open
 }
 
-/// Returns what follows the line that closes a block, if nothing else stands before it.
+/// Returns the text after the line that closes a block, if nothing else precedes that line.
 fn after_closing<'a>(rest: &'a str, fence: &Fence) -> Option<&'a str> {
     let rest = rest.trim_start_matches(['\n', '\r']);
     let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));

@@ -1,5 +1,4 @@
-//! Calls of a messaging service: how they prove that they are the service's own, before a
-//! component sees a byte of them.
+//! Calls of a messaging service: their authentication, before a component sees a byte of them.
 
 use crate::access::egress::CREDENTIALS;
 use crate::values::digest::Digest;
@@ -19,13 +18,13 @@ const TELEGRAM_HEADER: &str = "x-telegram-bot-api-secret-token";
 const META_HEADER: &str = "x-hub-signature-256";
 /// The header in which Slack sends its signature.
 const SLACK_HEADER: &str = "x-slack-signature";
-/// The header in which Slack sends the second of it.
+/// The header in which Slack sends the second of the call.
 const SLACK_TIME_HEADER: &str = "x-slack-request-timestamp";
-/// The header in which a token is sent unless another one is named.
+/// The default header of a token.
 const TOKEN_HEADER: &str = "authorization";
 
-/// The way in which calls of a service prove that they are its own. Secrets are named as they are
-/// in `secrets`.
+/// The method by which a service's calls are authenticated. Secrets are named as they are in
+/// `secrets`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "lowercase",
@@ -35,15 +34,15 @@ const TOKEN_HEADER: &str = "authorization";
 pub enum WebhookCheck {
     /// As Telegram does: the secret itself, in `X-Telegram-Bot-Api-Secret-Token`.
     Telegram {
-        /// The name of the secret that was given to `setWebhook`.
+        /// The name of the secret for `setWebhook`.
         secret: String,
     },
-    /// As WhatsApp and others of Meta do: a signature of the body, in `X-Hub-Signature-256`, after
-    /// a handshake.
+    /// As WhatsApp and other services of Meta do: a signature of the body, in
+    /// `X-Hub-Signature-256`, after a handshake.
     Meta {
         /// The name of the app's secret.
         secret: String,
-        /// The name of the secret that the handshake brings.
+        /// The name of the secret in the handshake.
         verify_token: String,
     },
     /// As Slack does: a signature of time and body, in `X-Slack-Signature`.
@@ -51,11 +50,11 @@ pub enum WebhookCheck {
         /// The name of the signing secret.
         secret: String,
     },
-    /// The secret itself in a header, for services of your own.
+    /// The secret itself in a header, for your own services.
     Token {
         /// The name of the secret.
         secret: String,
-        /// The header; `Authorization`, with `Bearer` before the secret, without.
+        /// The header; default `Authorization`, with `Bearer` before the secret.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         header: Option<String>,
     },
@@ -67,7 +66,7 @@ pub enum WebhookCheckError {
     /// It names no secret.
     #[error("{0}: it is empty; write the name of a secret in `secrets`")]
     NoSecret(&'static str),
-    /// One secret is used for two things.
+    /// One secret is used for two purposes.
     #[error(
         "meta.verifyToken: it is the same secret as `secret`; the handshake sends it in the \
          address, so name another one"
@@ -87,7 +86,7 @@ pub enum CallMethod {
     Post,
 }
 
-/// A call that somebody made.
+/// One call by a service, or by somebody else.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceCall<'a> {
     /// Its method.
@@ -105,7 +104,7 @@ pub struct ServiceCall<'a> {
 pub struct WebhookSecrets<'a> {
     /// The value of `secret`.
     pub secret: &'a [u8],
-    /// The value of `verifyToken`, where there is one.
+    /// The value of `verifyToken`, if any.
     pub verify_token: Option<&'a [u8]>,
 }
 
@@ -115,34 +114,34 @@ impl std::fmt::Debug for WebhookSecrets<'_> {
     }
 }
 
-/// A call that is the service's own.
+/// An authentic call of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verified {
     /// The component reads it.
     Call,
-    /// It is answered with this text, and no component reads it.
+    /// It gets this text as its response, and no component reads it.
     Handshake {
         /// The text.
         challenge: String,
     },
 }
 
-/// The reason why a call is nobody's.
+/// The reason why a call is not authentic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// The service makes no such calls.
+    /// The service makes no calls with this method.
     #[error("the service makes no calls with this method")]
     Method,
-    /// There is no proof, or there are several.
+    /// The proof is missing, or occurs several times.
     #[error("the call has not exactly one `{0}`")]
     Missing(&'static str),
-    /// The proof does not fit.
+    /// The proof is wrong.
     #[error("the signature or token of the call is wrong")]
     Wrong,
-    /// It was signed too long ago, or too far ahead.
+    /// Its time is too far in the past or in the future.
     #[error("the call was signed more than {CALL_AGE_S_MAX} s before or after the host's time")]
     Stale,
-    /// The secret has no value, and anybody could sign with that.
+    /// The secret is empty, so that anybody could sign.
     #[error("the secret is empty, and nothing is signed with that")]
     EmptySecret,
 }
@@ -159,7 +158,7 @@ impl WebhookCheck {
         }
     }
 
-    /// Returns the name of the secret that the handshake brings, where there is one.
+    /// Returns the name of the secret in the handshake, if any.
     #[must_use]
     pub fn verify_token(&self) -> Option<&str> {
         match self {
@@ -201,11 +200,10 @@ impl WebhookCheck {
         }
     }
 
-    /// Checks that a call is the service's own. The time that a comparison takes depends on no
-    /// secret.
+    /// Checks that a call is the service's own, in constant time with regard to secrets.
     ///
     /// # Errors
-    /// The reason why it is not, which the caller is not told.
+    /// The reason why it is not, which is not revealed to the caller.
     pub fn verify(
         &self,
         secrets: WebhookSecrets<'_>,
@@ -253,7 +251,7 @@ impl WebhookCheck {
         .map(|()| Verified::Call)
     }
 
-    /// Returns whether a header of a call says what a component must not see.
+    /// Returns whether a header of a call contains a secret that a component must not see.
     #[must_use]
     pub fn is_credential(&self, header: &str) -> bool {
         let own = match self {
@@ -272,7 +270,7 @@ impl WebhookCheck {
 }
 
 impl<'a> ServiceCall<'a> {
-    /// The value of a header that is there once.
+    /// The value of a header that occurs once.
     fn header(&self, name: &str, reported: &'static str) -> Result<&'a str, NotVerified> {
         once(self.headers, name).ok_or(NotVerified::Missing(reported))
     }
@@ -295,7 +293,7 @@ fn is_header(name: &str) -> bool {
 }
 
 fn is_token(given: &[u8], secret: &[u8]) -> Result<(), NotVerified> {
-    // Digests have one length, so that the time says nothing on the secret's either.
+    // Digests have equal lengths, so that the time does not reveal the secret's length either.
     if Digest::of(given).is_secretly(&Digest::of(secret)) {
         Ok(())
     } else {
@@ -325,7 +323,7 @@ fn slack(secret: &[u8], call: &ServiceCall<'_>, now: Timestamp) -> Result<(), No
     Ok(())
 }
 
-/// Meta's handshake: it brings the token and a challenge, which goes back.
+/// Meta's handshake: the call has the token and a challenge, which is returned.
 fn handshake(secrets: WebhookSecrets<'_>, call: &ServiceCall<'_>) -> Result<Verified, NotVerified> {
     let of = |name: &'static str| once(call.query, name).ok_or(NotVerified::Missing(name));
     let token = of("hub.verify_token")?;

@@ -1,22 +1,22 @@
-//! The target and the operation that a call names, whatever else is wrong with it.
+//! The target and the operation that a call names, even if the rest of it is invalid.
 
 use super::{OPERATIONS, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The target and the operation of a call of `delegate`, as far as it names ones that exist.
+/// The target and the operation of a `delegate` call, as far as it names existing ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegateAddress {
     /// The target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// The operation. It may be one that the target does not support.
+    /// The operation. The target may not support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
 
 impl DelegateAddress {
-    /// Reads it from a call's arguments, as the model wrote them. None if neither can be told.
+    /// Reads it from a call's arguments, as the model wrote them. None if neither is readable.
     #[must_use]
     pub fn of(arguments: &str) -> Option<Self> {
         let arguments = crate::values::json::parse(arguments).ok()?;

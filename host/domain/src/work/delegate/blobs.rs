@@ -1,10 +1,10 @@
-//! The blobs that a delegation names: handed on to its target as far as its caller may read them.
+//! The blobs that a delegation names: passed on to its target if its caller may read them.
 
 use super::Delegation;
 use crate::values::digest::Digest;
 use serde_json::Value;
 
-/// Blobs that are handed on with one delegation at most: the first that its parameters name.
+/// The most blobs that one delegation passes on: the first ones in its parameters.
 pub const BLOBS_MAX: usize = 32;
 /// The beginning of a blob's reference in a text.
 const SCHEME: &str = "sha256:";
@@ -12,8 +12,7 @@ const SCHEME: &str = "sha256:";
 const REFERENCE_BYTES: usize = SCHEME.len() + 64;
 
 impl Delegation {
-    /// Returns the digests of the blobs that the texts of its parameters name, each once, at most
-    /// [`BLOBS_MAX`].
+    /// Returns the digests of the blobs that its parameters name, each once, at most [`BLOBS_MAX`].
     #[must_use]
     pub fn digests(&self) -> Vec<Digest> {
         let mut found = Vec::new();
@@ -39,7 +38,7 @@ fn collect(value: &Value, found: &mut Vec<Digest>) {
     }
 }
 
-/// The digests that a text names. One with more digits after it is none.
+/// The digests that a text names. A digest followed by more digits is none.
 fn named(text: &str) -> impl Iterator<Item = Digest> {
     text.match_indices(SCHEME).filter_map(|(at, _)| {
         let rest = text.get(at..)?;

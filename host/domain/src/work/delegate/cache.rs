@@ -1,5 +1,5 @@
-//! Results of delegations that only read, kept for a while: which may be kept, under what key, and
-//! for how long.
+//! A cache of the results of read-only delegations: which are cached, under which key, and for how
+//! long.
 
 use super::{DelegateResult, Delegation, Target};
 use crate::access::user::UserId;
@@ -13,24 +13,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// Bytes by which a result grows at most when it says that it was kept.
+/// The most bytes that the mark of a cached result adds.
 const MARK_BYTES_MAX: usize = 64;
 
-/// Bytes of a result that is kept, at most. With its mark it still stands whole in an event. A
-/// longer one is moved to a blob, and is read again instead.
+/// The most bytes of a cached result. With its mark it still fits into an event. A longer result is
+/// moved to a blob, and is computed again instead.
 const KEPT_BYTES_MAX: usize = INLINE_TEXT_BYTES_MAX - MARK_BYTES_MAX;
 
-/// The limits of the cache for results of delegations that only read.
+/// The limits of the cache for results of read-only delegations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct CacheLimits {
-    /// Seconds for which a result is used again.
+    /// Seconds for which a result is reused.
     #[schemars(range(min = 1, max = 86_400))]
     pub ttl_s: u64,
-    /// Results that are kept at most; the oldest make room.
+    /// The most cached results; the oldest are removed first.
     #[schemars(range(min = 1, max = 100_000))]
     pub entries_max: u64,
-    /// Bytes of all kept results together; the oldest make room.
+    /// Bytes of all cached results together; the oldest are removed first.
     #[schemars(range(min = 1_024, max = 1_073_741_824))]
     pub bytes_max: u64,
 }
@@ -58,7 +58,7 @@ pub struct CacheScope<'a> {
     pub permissions: &'a Permissions,
 }
 
-/// A result that is kept.
+/// A cached result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// Its key.
@@ -67,20 +67,20 @@ pub struct Kept {
     pub user: UserId,
     /// The result.
     pub hit: Hit,
-    /// Time at which it came.
+    /// Time at which it was received.
     pub time: Timestamp,
 }
 
-/// A result, as it is kept or used again.
+/// A result, stored in or read from the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// The JSON text for the model. If it is used again, its metadata says so, and its age.
+    /// The JSON text for the model. If it is reused, its metadata says so, with its age.
     pub result: String,
     /// True if it rests on content from outside.
     pub untrusted: bool,
 }
 
-/// The kept results, by their keys and in the order in which they came.
+/// The cached results, by their keys and in the order of receipt.
 #[derive(Debug, Default)]
 pub struct Cache {
     entries: HashMap<Digest, Placed>,
@@ -91,7 +91,7 @@ pub struct Cache {
     bytes: u64,
 }
 
-/// A kept result, with its place in the order in which they came.
+/// A cached result, with its position in the order of receipt.
 #[derive(Debug)]
 struct Placed {
     kept: Kept,
@@ -99,8 +99,8 @@ struct Placed {
 }
 
 impl Delegation {
-    /// Returns whether its operation only reads, so that a result may be used again. What a model
-    /// works out counts as more than reading, and so does a request that is no GET or HEAD.
+    /// Returns whether its operation only reads, so that a result may be reused. A model's
+    /// reasoning counts as more than reading, and so does a request other than GET or HEAD.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match (self.target, self.operation.as_str()) {
@@ -113,8 +113,8 @@ impl Delegation {
         }
     }
 
-    /// Returns the key of its result: the same for the same operation and parameters of the same
-    /// agent, user and authority, however the parameters are ordered.
+    /// Returns the key of its result. The key depends on the operation, the parameters in any
+    /// order, the agent, the user and the authority.
     #[must_use]
     pub fn cache_key(&self, scope: CacheScope<'_>) -> Digest {
         let authority = json!([scope.denies, scope.permissions]);
@@ -151,7 +151,7 @@ fn sorted(value: &Value) -> String {
 }
 
 impl Cache {
-    /// Returns the result that is kept under a key, if it is not too old.
+    /// Returns the cached result of a key, if it is not too old.
     #[must_use]
     pub fn get(&self, key: Digest, limits: CacheLimits, now: Timestamp) -> Option<Hit> {
         let entry = &self.entries.get(&key)?.kept;
@@ -165,8 +165,7 @@ impl Cache {
         })
     }
 
-    /// Keeps a result. One that is larger than all of the cache is not kept, and none that would
-    /// not stand whole in an event.
+    /// Caches a result, unless it is larger than the whole cache or does not fit into an event.
     pub fn put(&mut self, kept: Kept, limits: CacheLimits) {
         let bytes = kept.hit.result.len();
         if bytes > KEPT_BYTES_MAX || bytes as u64 > limits.bytes_max {
@@ -186,7 +185,7 @@ impl Cache {
         }
     }
 
-    /// Forgets the results that were kept for a user, because something of theirs may change.
+    /// Removes a user's cached results, because their data may change.
     pub fn forget(&mut self, user: &UserId) {
         let theirs = |placed: &&Placed| placed.kept.user == *user;
         let keys: Vec<Digest> = self

@@ -1,4 +1,4 @@
-//! Failures of delegations, read from the results that tell them.
+//! Failures of delegations, read from their results.
 
 use super::{Code, NAME, TaskState};
 use crate::thread::message::text_of;
@@ -7,10 +7,11 @@ use crate::work::step::Failure;
 use serde_json::Value;
 
 impl Settlement {
-    /// Returns the failure that the result of a model's call of `delegate` tells. None for a result
-    /// with success, and for the end of anything else.
+    /// Returns the failure that the result of a model's `delegate` call reports. None for a
+    /// successful result, and for the end of anything else.
     ///
-    /// The outcome itself does not say it: whatever became of a task, its caller is given a result.
+    /// The outcome itself does not contain it: whatever the end of a task, its caller gets a
+    /// result.
     #[must_use]
     pub fn failed_delegation(&self) -> Option<Failure> {
         let result = self.result.as_ref()?;
@@ -30,7 +31,7 @@ fn failed(code: Code) -> Failure {
     Failure::lasting(code.as_str(), "")
 }
 
-/// Returns the failure that the JSON text of a result tells, if it tells one.
+/// Returns the failure that the JSON text of a result reports, if any.
 #[must_use]
 pub fn failure_in(text: &str) -> Option<Failure> {
     let result: Value = serde_json::from_str(text).ok()?;

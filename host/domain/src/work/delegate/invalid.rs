@@ -1,26 +1,26 @@
-//! Refusals of calls of `delegate` that make no sense, with what would be allowed.
+//! Refusals of invalid calls of `delegate`, with the allowed values.
 
 use super::{Code, Target};
 use crate::work::step::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A call of `delegate` was refused before anything happened. Its `Display` says what is wrong and
-/// what would be allowed.
+/// A call of `delegate` was refused before it had any effect. Its `Display` names the fault and the
+/// allowed values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Invalid {
     pub(super) code: Code,
     pub(super) message: String,
     details: BTreeMap<String, Value>,
-    /// The call that would do.
+    /// A valid call.
     call: Option<String>,
 }
 
 impl Invalid {
-    /// Returns the failure of the call, with the public code of the rule that refused it, and with
-    /// what programs need to correct it: `allowed`, the names that it takes, `parameter`, the name
-    /// of the one at fault, or `agent`, the id of the one that is not there.
+    /// Returns the failure of the call, with the public code of the rule that refused it. Its
+    /// details let programs correct the call: `allowed`, the accepted names; `parameter`, the
+    /// parameter at fault; or `agent`, the id of the missing agent.
     #[must_use]
     pub fn failure(self) -> Failure {
         let message = match self.call {
@@ -33,7 +33,7 @@ impl Invalid {
         }
     }
 
-    /// The same, with the call that would do, if there is one.
+    /// The same, with a valid call, if there is one.
     pub(super) fn showing(mut self, tool: &str, arguments: Option<Value>) -> Self {
         self.call = arguments.map(|arguments| format!("{tool} {arguments}"));
         self
@@ -48,7 +48,7 @@ impl Invalid {
         }
     }
 
-    /// There is no agent for a target; with those that there are.
+    /// No agent exists for a target; with the targets that have one.
     #[must_use]
     pub fn unavailable(target: Target, targets: &[Target]) -> Self {
         let others: Vec<&str> = targets
@@ -70,7 +70,7 @@ impl Invalid {
         Self::new(Code::InvalidParameters, message)
     }
 
-    /// The same, with the names that are allowed.
+    /// The same, with the allowed names.
     pub(super) fn allowing<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names = names.into_iter().collect::<Vec<_>>();
         self.details.insert("allowed".to_owned(), names.into());

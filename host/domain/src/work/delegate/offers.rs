@@ -1,5 +1,5 @@
-//! The operations that are offered: those that the configured agents can carry out, as one tool or
-//! as a tool each.
+//! The operations that are offered: those that the configured agents support, as one tool or as a
+//! tool each.
 
 use super::operations::{EXECUTE_CODE, LANGUAGE};
 use super::{Delegation, Invalid, NAME, OPERATIONS, OperationRule, Target};
@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Tools that run programs of one language are named so, with the language behind it.
+/// Prefix of tools that run programs of a language, which follows it.
 const TOOL_OF_LANGUAGE: &str = "execute_";
 
-/// The form in which a model is shown the operations that it may delegate.
+/// The form in which a model sees the operations that it may delegate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Presentation {
@@ -22,19 +22,19 @@ pub enum Presentation {
     ByOperation,
 }
 
-/// A target, with what its agent can carry out.
+/// A target, with the operations that its agent supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The target.
     pub target: Target,
     /// Its operations.
     pub operations: Vec<&'static OperationRule>,
-    /// The languages of the programs that it can run, where they are known.
+    /// The languages of the programs that it can run, if known.
     pub languages: Vec<String>,
 }
 
 impl Offer {
-    /// All that a target may be asked for.
+    /// All operations of a target.
     #[must_use]
     pub fn whole(target: Target) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Offer {
         }
     }
 
-    /// The operations that the host's own agent of a target can carry out with these tools.
+    /// The operations that the host's own agent of a target supports with these tools.
     #[must_use]
     pub fn with_tools(target: Target, tools: &[ToolDefinition]) -> Self {
         let has = |name: &str| tools.iter().any(|tool| tool.name == name);
@@ -63,7 +63,7 @@ impl Offer {
     }
 }
 
-/// Returns the languages that some tools run programs in.
+/// Returns the languages of the tools that run programs.
 fn languages(tools: &[ToolDefinition]) -> Vec<String> {
     let common = tools.iter().find(|tool| tool.name == EXECUTE_CODE);
     let reported = common.and_then(|tool| {
@@ -106,7 +106,7 @@ impl Offers {
         of_target.flat_map(|offer| offer.operations.iter().copied())
     }
 
-    /// The tool as an agent sees it that may delegate.
+    /// The tool as an agent with delegation sees it.
     ///
     /// Idempotent: handing work over is part of the commit that decides it, so the same call under
     /// the same key hands it over once.
@@ -160,7 +160,7 @@ impl Offers {
         text
     }
 
-    /// Returns a tool for each operation. A call of it is the call of `delegate` that it names.
+    /// Returns a tool for each operation. A call of it is equivalent to a call of `delegate`.
     #[must_use]
     pub fn by_operation(&self) -> Vec<ToolDefinition> {
         let each = self.0.iter().flat_map(|offer| {
@@ -181,7 +181,7 @@ impl Offers {
     /// Checks a call's arguments, as the model wrote them.
     ///
     /// # Errors
-    /// The first thing that is wrong. Nothing has happened then.
+    /// The first fault. The call had no effect.
     pub fn parse(&self, arguments: &str) -> Result<Delegation, Invalid> {
         super::check(arguments, self).map_err(|invalid| {
             let call = call_that_would_do(arguments, self);
@@ -189,10 +189,10 @@ impl Offers {
         })
     }
 
-    /// Checks the arguments of a call that names an operation in the place of `delegate`.
+    /// Checks the arguments of a call by an operation's name.
     ///
     /// # Errors
-    /// The first thing that is wrong. Nothing has happened then.
+    /// The first fault. The call had no effect.
     pub fn parse_named(
         &self,
         rule: &OperationRule,
@@ -209,15 +209,14 @@ impl Offers {
     }
 }
 
-/// Returns the operation of a name that agents of these targets, configured or not, may be asked
-/// for.
+/// Returns the operation of a name among those of these targets, configured or not.
 #[must_use]
 pub fn operation_named(name: &str) -> Option<&'static OperationRule> {
     OPERATIONS.iter().find(|rule| rule.name == name)
 }
 
-/// Returns the arguments of the call of `delegate` that a call by an operation's name is. What is
-/// no JSON object stays as it is, to be refused in the words of `delegate`.
+/// Returns the arguments of the `delegate` call that is equivalent to a call by an operation's
+/// name. Invalid JSON, or JSON other than an object, stays unchanged, and `delegate` refuses it.
 #[must_use]
 pub fn arguments_of_named(rule: &OperationRule, arguments: &str) -> String {
     match parameters(arguments) {
@@ -244,8 +243,8 @@ fn call_of(rule: &OperationRule, parameters: &Map<String, Value>) -> Value {
     json!({ "target": rule.target, "operation": rule.name, "parameters": parameters })
 }
 
-/// Returns the arguments of a call of `delegate` that would do: those of the operation that was
-/// named, as far as they fit. None if it names none that is offered.
+/// Returns the arguments of a valid `delegate` call: those of the named operation, as far as they
+/// fit. None if it names no offered operation.
 fn call_that_would_do(arguments: &str, offers: &Offers) -> Option<Value> {
     let given = crate::values::json::parse(arguments).ok()?;
     let rule = operation_named(given.get("operation")?.as_str()?)?;

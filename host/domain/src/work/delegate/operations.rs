@@ -1,4 +1,4 @@
-//! The operations that can be delegated: who supports them and what parameters each takes.
+//! The operations that can be delegated: their targets, and their parameters.
 
 use super::{Invalid, PATH_BYTES_MAX, Target, URL_BYTES_MAX};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) const EXECUTE_CODE: &str = "execute_code";
 /// Its parameter for the program's language.
 pub(super) const LANGUAGE: &str = "language";
-/// Bytes of a value that is repeated in the call that would do.
+/// Bytes of a value that is repeated in the suggested call.
 const SHOWN_BYTES_MAX: usize = 200;
 
 /// The type that a parameter's value must have.
@@ -16,14 +16,14 @@ const SHOWN_BYTES_MAX: usize = 200;
 pub enum ParameterKind {
     /// Any text.
     Text,
-    /// Text that says something.
+    /// Text that is not blank.
     Words,
-    /// A path as the target's tools see their granted folders. No `..`, no NUL, no backslash: what
-    /// it names is within a grant or nowhere, and which of the two is not decided here but by the
-    /// folders that the tool's instance has.
+    /// A path in the target's granted folders, as the target's tools see it. It has no `..`, no NUL
+    /// and no backslash, so it is inside a grant or nowhere. The folders of the tool's instance
+    /// decide which, not this check.
     Path,
-    /// An `http` or `https` URL. Where it may lead is decided by the grant of the tool that fetches
-    /// it.
+    /// An `http` or `https` URL. The grant of the tool that fetches it decides whether it may be
+    /// fetched.
     Url,
     /// A whole number from 0.
     Number,
@@ -53,10 +53,10 @@ pub struct ParameterRule {
 pub struct OperationRule {
     /// The target that supports it.
     pub target: Target,
-    /// Its name, which is also the name of the tool that carries it out. The built-in worker
-    /// carries `web_fetch` out with `web_send` when its method may change something.
+    /// Its name, which is also the name of the tool for it. The built-in worker performs
+    /// `web_fetch` with `web_send` if its method may change something.
     pub name: &'static str,
-    /// Its description for a model that is shown it as a tool.
+    /// Its description for a model that sees it as a tool.
     pub description: &'static str,
     /// Its parameters; any other is refused.
     pub parameters: &'static [ParameterRule],
@@ -80,7 +80,7 @@ const fn takes(name: &'static str, kind: ParameterKind) -> ParameterRule {
 
 macro_rules! operations {
     ($($target:ident $name:ident($($takes:ident $parameter:ident: $kind:ident),+) $description:literal;)+) => {
-        /// Every operation there is, in the order in which agents get them listed.
+        /// All operations, in the order in which agents see them.
         pub const OPERATIONS: &[OperationRule] = &[$(OperationRule {
             target: Target::$target,
             name: stringify!($name),
@@ -136,8 +136,8 @@ impl fmt::Display for OperationRule {
 }
 
 impl OperationRule {
-    /// Returns the JSON Schema of its parameters. Where languages are named, those of a program
-    /// that is run are among them.
+    /// Returns the JSON Schema of its parameters. If languages are given, they are the allowed
+    /// values for a program's language.
     pub(super) fn schema(&self, languages: &[String]) -> Value {
         let property = |parameter: &ParameterRule| {
             let mut schema = parameter.kind.schema();
@@ -162,8 +162,8 @@ impl OperationRule {
         })
     }
 
-    /// Returns parameters that would do: those of the given ones that fit and are short, and a word
-    /// in the place of each that is missing.
+    /// Returns valid parameters: the given ones that are valid and short, and a placeholder for
+    /// each missing one.
     pub(super) fn mended(&self, given: Option<&Map<String, Value>>) -> Map<String, Value> {
         let fits = |parameter: &&ParameterRule| {
             // Models write a mark for "optional" into the name itself.
@@ -182,7 +182,7 @@ impl OperationRule {
         each.collect()
     }
 
-    /// Checks parameters against the rules. `null` is taken for a parameter that is left out.
+    /// Checks parameters against the rules. `null` counts as an omitted parameter.
     pub(super) fn check(&self, parameters: &Map<String, Value>) -> Result<(), Invalid> {
         let mend = |what: String| Invalid::parameters(format!("{what} Expected: {self}."));
         for name in parameters.keys() {
@@ -229,7 +229,7 @@ impl ParameterKind {
         }
     }
 
-    /// Returns a value in the place of one that is missing.
+    /// Returns a placeholder for a missing value.
     fn example(self, name: &str) -> Value {
         match self {
             Self::Text | Self::Words | Self::Path => json!(format!("<{name}>")),

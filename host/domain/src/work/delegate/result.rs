@@ -1,4 +1,4 @@
-//! The result of a delegation, as the JSON that goes back to the model as the call's result.
+//! The result of a delegation, as the JSON that the model gets as the call's result.
 
 use super::{ARGUMENTS, Code, DelegateAddress, Delegation, Target};
 use crate::thread::message::{Part, text_of};
@@ -36,7 +36,7 @@ pub enum TaskState {
     Completed,
     /// It has an error.
     Failed,
-    /// It was stopped before it had either.
+    /// It was stopped before it had a result or a failure.
     Cancelled,
     /// Its deadline passed and it was stopped.
     Timeout,
@@ -56,23 +56,24 @@ pub struct DelegateError {
     pub code: String,
     /// The message for people and models.
     pub message: String,
-    /// True if the same call may succeed when it is made again. As the table of codes says, except
-    /// for a task of which nothing was done and a limit that will have room again: those may.
+    /// True if repeating the same call may succeed. It follows the table of codes, with two
+    /// exceptions that may succeed: a task of which nothing was done, and a limit that will have
+    /// room again.
     pub retryable: bool,
-    /// The stage at which it went wrong.
+    /// The stage of the failure.
     pub category: ErrorCategory,
-    /// Further facts by name, for programs: `timeoutMs` of a task that took too long, `limit` of a
-    /// limit that is met, `allowed` or `parameter` of a call that makes no sense, `agent` where
-    /// there is none for the target.
+    /// Further facts by name, for programs: `timeoutMs` of a task that timed out, `limit` of an
+    /// exhausted limit, `allowed` or `parameter` of an invalid call, `agent` if the target has
+    /// none.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
 }
 
-/// The whole of a reply that is too long to stand in a result.
+/// The whole of a reply that is too long for a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateBlob {
-    /// The digest under which it can be read: `sha256:` and 64 hexadecimal digits.
+    /// The digest for reading it: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -81,14 +82,14 @@ pub struct DelegateBlob {
 }
 
 /// The known facts about a delegation. If it was refused before there was a task, these are the
-/// target and the operation, as far as it names ones that exist.
+/// target and the operation, as far as it names existing ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateMetadata {
-    /// The kind of agent that was to do it.
+    /// The requested kind of agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// The operation that was to be carried out.
+    /// The requested operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The agent that did it.
@@ -105,25 +106,25 @@ pub struct DelegateMetadata {
     pub duration: Option<u64>,
 }
 
-/// The result of a delegation. Its `Display` is the JSON text that the model gets.
+/// The result of a delegation. Its `Display` is the JSON text for the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DelegateResult {
     /// True if there is a result.
     pub success: bool,
-    /// The task, to find it in the host's record.
+    /// The task, for finding it in the host's record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// The result, when it is a JSON object or array.
+    /// The result, if it is a JSON object or array.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// The result, when it is text; its head and tail, when it is too long.
+    /// The result, if it is text; its head and tail, if it is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// The whole of a result that is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blob: Option<DelegateBlob>,
-    /// The reason why there is none.
+    /// The reason why there is no result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<DelegateError>,
     /// The outcome of the task.
@@ -140,8 +141,7 @@ impl fmt::Display for DelegateResult {
 }
 
 impl DelegateResult {
-    /// The target replied. A reply that is a JSON object or array becomes `data`, any other
-    /// `output`.
+    /// The target replied. A JSON object or array becomes `data`, any other reply `output`.
     #[must_use]
     pub fn succeeded(delegation: &Delegation, task: &Task, reply: &str) -> Self {
         let data = serde_json::from_str(reply)
@@ -160,10 +160,10 @@ impl DelegateResult {
         }
     }
 
-    /// Returns the result of a reply as the parts that its caller gets, and the bytes to be stored
-    /// with them. The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes, whatever the reply
-    /// is: of one that is too long head and tail stay, and the whole becomes a blob. The blobs that
-    /// the reply shows stay with it.
+    /// Returns the result of a reply as the parts for its caller, and the bytes to be stored with
+    /// them. The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes. Of a longer reply head
+    /// and tail are kept, and the whole becomes a blob. The blobs that the reply shows stay with
+    /// it.
     #[must_use]
     pub fn parts(
         delegation: &Delegation,
@@ -181,7 +181,7 @@ impl DelegateResult {
         (parts, bytes)
     }
 
-    /// Leaves head and tail of a reply that is too long, and names its blob. Returns the part that
+    /// Keeps head and tail of a reply that is too long, and names its blob. Returns the part that
     /// shows the blob; none for a reply that fits.
     fn shorten(&mut self, reply: &str) -> Option<Part> {
         if self.to_string().len() <= INLINE_TEXT_BYTES_MAX {
@@ -198,7 +198,7 @@ impl DelegateResult {
             bytes: reply.len() as u64,
             media_type,
         });
-        // What JSON has to escape is several times as long there.
+        // JSON escapes make some text several times as long.
         let mut edge_bytes = SPILL_EDGE_BYTES;
         loop {
             self.output = Some(shortened(reply, edge_bytes));
@@ -209,7 +209,8 @@ impl DelegateResult {
         }
     }
 
-    /// The target failed. It may be asked again if nothing of the task was done: `begun` is false.
+    /// The target failed. The call may be repeated if nothing of the task was done: `begun` is
+    /// false.
     #[must_use]
     pub fn failed(delegation: &Delegation, task: &Task, reason: &str, begun: bool) -> Self {
         Self::ended(delegation, task, TaskState::Failed).because(
@@ -219,13 +220,13 @@ impl DelegateResult {
         )
     }
 
-    /// The target gave up over an outcome that has a code of its own.
+    /// The target gave up because of an outcome with its own code.
     #[must_use]
     pub fn given_up(delegation: &Delegation, task: &Task, code: Code, reason: &str) -> Self {
         Self::ended(delegation, task, TaskState::Failed).because_of(code, reason)
     }
 
-    /// The task's deadline passed. It is not tried again.
+    /// The task's deadline passed. It is not repeated.
     #[must_use]
     pub fn timed_out(delegation: &Delegation, task: &Task) -> Self {
         let Delegation {
@@ -254,7 +255,7 @@ impl DelegateResult {
             .because_of(Code::TaskFailed, "The task was cancelled.")
     }
 
-    /// The host lost the task while it ran.
+    /// The host lost the running task.
     #[must_use]
     pub fn unknown(delegation: &Delegation, task: &Task, cause: &Failure) -> Self {
         let message = format!("The task was cut off: {}", cause.in_doubt());
@@ -282,20 +283,20 @@ impl DelegateResult {
         result
     }
 
-    /// A rule of the operator's does not allow the call.
+    /// A rule of the operator's forbids the call.
     #[must_use]
     pub fn denied() -> Self {
         Self::without_task(None).because_of(Code::NotAllowed, "This is not allowed here.")
     }
 
-    /// The call was passed over, and nothing happened.
+    /// The call was skipped and had no effect.
     #[must_use]
     pub fn not_started(why: &str) -> Self {
         Self::without_task(Some(TaskState::Cancelled)).because_of(Code::TaskNotStarted, why)
     }
 
-    /// Returns the JSON text of a result that was kept and is used again after so many
-    /// milliseconds. None if the text is no result.
+    /// Returns the JSON text of a cached result that is reused after this many milliseconds. None
+    /// if the text is no result.
     #[must_use]
     pub fn kept(result: &str, age_ms: u64) -> Option<String> {
         let mut result: Value = serde_json::from_str(result).ok()?;

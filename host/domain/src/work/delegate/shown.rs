@@ -1,11 +1,11 @@
-//! Results of delegations as models are shown them: the content or the error, and no facts about
-//! the task, which every later call of a model would pay for.
+//! Results of delegations as models see them: the content or the error, without facts about the
+//! task. Every later model call would pay for these.
 
 use super::NAME;
 use crate::thread::message::{Message, Part};
 use serde_json::Value;
 
-/// Leaves the content of a message that is a result of `delegate`. Any other stays as it is.
+/// Reduces a message with a result of `delegate` to its content. Other messages stay unchanged.
 pub fn show_content(message: &mut Message) {
     let answers = message.answers.as_ref();
     let is_result = answers.is_some_and(|answers| answers.name == NAME)
@@ -22,7 +22,7 @@ pub fn show_content(message: &mut Message) {
     }
 }
 
-/// Returns the content of a result, or the error that it tells. None of any other text.
+/// Returns the content of a result, or the error that it reports. None for any other text.
 fn content_of(text: &str) -> Option<String> {
     let result: Value = serde_json::from_str(text).ok()?;
     result.get("metadata")?.as_object()?;

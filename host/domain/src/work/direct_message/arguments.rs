@@ -11,7 +11,7 @@ use crate::work::budget::Budget;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A fault in a call. Nothing has happened.
+/// A fault in a call, which had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(String);
@@ -47,10 +47,10 @@ impl Whom {
     }
 }
 
-/// The session of an agent that is meant.
+/// The selected session of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The one in which something happened last.
+    /// The most recently active session.
     Latest,
     /// A new one.
     Create,
@@ -73,7 +73,7 @@ pub enum Mode {
 /// A call of `dispatch_to_agent` that passed every check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DispatchCall {
-    /// The agent that is to do it.
+    /// The agent that receives the work.
     pub target: Whom,
     /// The work.
     pub content: Vec<Part>,
@@ -88,11 +88,11 @@ pub struct DispatchCall {
 /// A call of `agents_message` that passed every check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageCall {
-    /// The agent to which it goes.
+    /// The recipient.
     pub agent: Whom,
     /// Its content.
     pub content: Vec<Part>,
-    /// The session in which it is said.
+    /// The session of the message.
     pub session: Which,
     /// Its mode.
     pub mode: Mode,
@@ -149,7 +149,7 @@ pub fn dispatch(arguments: Map<String, Value>) -> Result<DispatchCall, Invalid> 
     })
 }
 
-/// Checks a call of `reply_to_caller`; what to reply.
+/// Checks a call of `reply_to_caller`; returns the reply.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -203,7 +203,7 @@ fn invalid<T>(what: impl Into<String>) -> Result<T, Invalid> {
     Err(Invalid(what.into()))
 }
 
-/// The arguments that are still to be checked. Models write `null` for those that they leave out.
+/// The unchecked arguments. Models write `null` for omitted ones.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
@@ -249,7 +249,7 @@ impl Arguments {
         }
     }
 
-    /// Seconds; what is beyond a whole number of them does not count.
+    /// Seconds; a fraction is dropped.
     fn seconds(&mut self, name: &str) -> Result<Option<u64>, Invalid> {
         match self.0.remove(name) {
             None | Some(Value::Null) => Ok(None),

@@ -10,20 +10,21 @@ use crate::values::limits::{INLINE_TEXT_BYTES_MAX, SPILL_EDGE_BYTES};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Calls of the other agent that a result names: the first ones. The number of all is beside them.
+/// Calls of the other agent that a result names: the first ones. The result has their total number
+/// too.
 pub const CALLS_REPORTED_MAX: usize = 32;
-/// Bytes of the other agent's thinking that a result repeats, as JSON: its beginning.
+/// Bytes of the other agent's thinking in a result, as JSON: its beginning.
 pub const THINKING_BYTES_MAX: usize = 8 << 10;
-/// The end of thinking that is not repeated whole.
+/// The end of shortened thinking.
 const GOES_ON: &str = "…";
 
-/// The parts of a message's result that do not depend on its outcome. They are kept with the
-/// operation that waits.
+/// The parts of a message's result that do not depend on its outcome. They are stored with the
+/// waiting operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Messaged {
-    /// The kind of agent that it went to.
+    /// The kind of agent that received it.
     pub definition: DefinitionId,
-    /// The session's name, or its id when it has none.
+    /// The session's name, or its id if it has none.
     pub session_name: String,
     /// True if the session was made for it.
     pub created: bool,
@@ -37,28 +38,28 @@ pub struct Messaged {
 pub enum Status {
     /// It was answered.
     Complete,
-    /// It was not answered in time, and is worked on all the same.
+    /// It was not answered in time, and is processed all the same.
     Timeout,
-    /// It is on its way.
+    /// It was sent.
     Started,
 }
 
-/// A call that the other agent made for a message.
+/// A call by the other agent for a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// The tool.
     pub name: String,
-    /// Milliseconds from its start to its outcome, waiting included; up to the answer, for one that
-    /// had no outcome then.
+    /// Milliseconds from its start to its outcome, waiting included; up to the answer if it had no
+    /// outcome by then.
     pub duration_ms: u64,
 }
 
-/// The whole of an answer that is too long to stand in a result.
+/// The whole of an answer that is too long for a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WholeResponse {
-    /// The digest under which it can be read: `sha256:` and 64 hexadecimal digits.
+    /// The digest for reading it: `sha256:` and 64 hexadecimal digits.
     pub digest: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -69,9 +70,9 @@ pub struct WholeResponse {
 pub struct Answered {
     /// The content of the answer.
     pub parts: Vec<Part>,
-    /// The thinking of the other agent's models, as far as their providers show it.
+    /// The thinking of the other agent's models, if their providers show it.
     pub thinking: String,
-    /// Its calls, in the order in which they were started: the first [`CALLS_REPORTED_MAX`].
+    /// Its calls, in the order of their start: the first [`CALLS_REPORTED_MAX`].
     pub calls: Vec<ToolCall>,
     /// Number of all its calls.
     pub call_count: u32,
@@ -79,7 +80,7 @@ pub struct Answered {
     pub duration_ms: u64,
 }
 
-/// The result of a message. Its `Display` is the JSON text that the model gets.
+/// The result of a message. Its `Display` is the JSON text for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageResult {
@@ -87,7 +88,7 @@ pub struct MessageResult {
     pub mode: Mode,
     /// Its status.
     pub status: Status,
-    /// The kind of agent that it went to.
+    /// The kind of agent that received it.
     pub agent_id: DefinitionId,
     /// The session.
     pub session_id: SessionId,
@@ -95,9 +96,9 @@ pub struct MessageResult {
     pub session_name: String,
     /// True if it was made for it.
     pub created: bool,
-    /// The input that carries it, by which its turn is found.
+    /// The input that carries it, which identifies its turn.
     pub response_id: InputId,
-    /// The answer; its head and tail, when it is too long.
+    /// The answer; its head and tail, if it is too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
     /// True if the answer is longer than this.
@@ -133,8 +134,8 @@ impl fmt::Display for MessageResult {
 }
 
 impl MessageResult {
-    /// Leaves head and tail of an answer that is too long, and names its blob. Returns the part
-    /// that shows the blob; none for an answer that fits.
+    /// Keeps head and tail of an answer that is too long, and names its blob. Returns the part that
+    /// shows the blob; none for an answer that fits.
     fn shorten(&mut self, response: &str) -> Option<Part> {
         if self.to_string().len() <= INLINE_TEXT_BYTES_MAX {
             return None;
@@ -144,7 +145,7 @@ impl MessageResult {
             digest: Digest::of(response.as_bytes()).reference(),
             bytes: response.len() as u64,
         });
-        // What JSON has to escape is several times as long there.
+        // JSON escapes make some text several times as long.
         let mut edge_bytes = SPILL_EDGE_BYTES;
         loop {
             self.response = Some(shortened(response, edge_bytes));
@@ -157,18 +158,17 @@ impl MessageResult {
 }
 
 impl Messaged {
-    /// It is on its way, and its sender does not wait.
+    /// It was sent, and its sender does not wait.
     #[must_use]
     pub fn started(&self, session: SessionId, input: InputId) -> MessageResult {
         self.result(Mode::Async, Status::Started, session, input)
     }
 
-    /// Returns the result of an answered message as the parts that its sender gets, and the bytes
-    /// to be stored with them.
+    /// Returns the result of an answered message as the parts for its sender, and the bytes to be
+    /// stored with them.
     ///
-    /// The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes, whatever the answer is: of
-    /// one that is too long head and tail stay, and the whole becomes a blob. The blobs that the
-    /// answer shows stay with it.
+    /// The result is JSON of at most [`INLINE_TEXT_BYTES_MAX`] bytes. Of a longer answer head and
+    /// tail are kept, and the whole becomes a blob. The blobs that the answer shows stay with it.
     #[must_use]
     pub fn complete(
         &self,
@@ -196,7 +196,7 @@ impl Messaged {
         (parts, bytes)
     }
 
-    /// Nothing came in time.
+    /// No answer arrived in time.
     #[must_use]
     pub fn timeout(&self, session: SessionId, input: InputId) -> MessageResult {
         let message = "The agent is still at work on it. Its response stays in its session, and comes as a \
@@ -236,7 +236,7 @@ impl Messaged {
     }
 }
 
-/// Returns the beginning of some thinking that a result repeats; none of no thinking.
+/// Returns the beginning of some thinking, for a result; none without thinking.
 fn beginning(thinking: &str) -> Option<String> {
     let as_json = |text: &str| serde_json::to_string(text).map_or(usize::MAX, |json| json.len());
     if thinking.is_empty() {

@@ -1,7 +1,7 @@
-//! Delegations that wait until the limits leave room for them: whose turn begins next.
+//! Delegations that wait for room within the limits, and the order in which they begin.
 //!
-//! They are stored as handed over, with their deadlines running, and their inputs wait. Only turns
-//! that nobody waits for may have such delegations: a turn that is waited for takes a place itself,
+//! They are stored as handed over; their deadlines run, and their inputs wait. Only turns without a
+//! waiting caller may have such delegations: a turn with a waiting caller occupies a place itself,
 //! and places that wait for each other would never be free.
 
 use super::{CODE, Depth, DispatchLimits, DispatchState, Edge, with_limit};
@@ -29,25 +29,25 @@ pub struct BlockedDelegation {
     pub by_run: RunId,
 }
 
-/// The delegations of a tree of agents that wait for room, with what is under way.
+/// A tree's waiting delegations, and its open dispatches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlockedQueue {
-    /// Dispatches of the tree that are under way.
+    /// Open dispatches of the tree.
     pub open_in_tree: u64,
-    /// Dispatches that are under way of the runs of those that wait.
+    /// Open dispatches of each run with waiting delegations.
     pub open_by_run: HashMap<RunId, u64>,
-    /// The delegations that wait: the most urgent first, and of equally urgent ones the oldest.
+    /// The waiting delegations: the most urgent first, and of equally urgent ones the oldest.
     pub waiting: Vec<BlockedDelegation>,
 }
 
 impl DispatchLimits {
-    /// Returns the admission of a call of `delegate`, which waits for room where other dispatches
-    /// are refused. `queued` is the number of delegations of its tree that wait already: it does
-    /// not overtake them.
+    /// Returns the admission of a `delegate` call, which waits for room instead of being refused.
+    /// `queued` is the number of waiting delegations of its tree: the call does not overtake them.
     ///
     /// # Errors
-    /// The limit that it would exceed, if it may not wait: the limits on depth and on the turns of
-    /// one message, and all limits for a turn that is waited for, or with as many waiting as may.
+    /// The limit that it would exceed, if it may not wait. Limits on depth and on the turns of one
+    /// message always refuse. All limits refuse a turn with a waiting caller, or when the queue is
+    /// full.
     pub fn admit_or_hold(&self, state: DispatchState, queued: u64) -> Result<Admitted, Failure> {
         let has_queue = state.depth == Depth::default() && self.delegations_queued_max > 0;
         let may_wait = has_queue && queued < u64::from(self.delegations_queued_max);
@@ -67,7 +67,7 @@ impl DispatchLimits {
         }
     }
 
-    /// The refusal of a delegation that would wait for room if fewer did. It names both limits.
+    /// The refusal of a delegation when too many wait already. It names both limits.
     fn queue_full(&self, no_room: &Failure, queued: u64) -> Failure {
         let max = self.delegations_queued_max;
         let message = format!(
@@ -81,7 +81,7 @@ impl DispatchLimits {
         )
     }
 
-    /// Returns those that wait and for which there is room now, in order.
+    /// Returns the waiting delegations for which there is room now, in order.
     #[must_use]
     pub fn next_blocked(&self, queue: &BlockedQueue) -> Vec<BlockedDelegation> {
         let mut in_tree = queue.open_in_tree;

@@ -1,8 +1,8 @@
 //! Detection of sessions that would wait for each other for ever.
 //!
 //! A turn that waits for another session's answer is an edge from its session to that one. A
-//! session takes one turn at a time, so sessions that wait for each other in a circle would never
-//! get on.
+//! session takes one turn at a time, so sessions that wait for each other in a circle would wait
+//! for ever.
 
 use crate::values::id::SessionId;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// The code of the refusal.
 pub const WAITS_FOR_CYCLE: &str = "WAITS_FOR_CYCLE";
 
-/// One session's turn waits for another session's.
+/// A turn of one session waits for another session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Waits {
     /// The session whose turn waits.

@@ -1,4 +1,4 @@
-//! Operations of tools that go on in another segment: what they wait for, and what they call.
+//! Tool operations that continue in another segment: what they wait for, and what they call.
 
 use super::Operation;
 use crate::access::tool::ClientAction;
@@ -32,53 +32,52 @@ pub enum Pause {
         /// Time of the question.
         since: Timestamp,
     },
-    /// A user has to agree to it, as its [`Operation::approval`] says. This happens before its
-    /// first segment only.
+    /// A user has to approve it, as its [`Operation::approval`] says. This happens before its first
+    /// segment only.
     Approving,
-    /// The user did not agree: it settles as refused.
+    /// The user refused it: it settles as refused.
     Declined,
 }
 
-/// An operation of a tool goes on in another segment.
+/// A tool operation continues in another segment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Continuation {
     /// The operation.
     pub operation: OperationId,
-    /// The segment that comes next, counted from 1.
+    /// The next segment, counted from 1.
     pub segment: u32,
-    /// State that the tool left for that segment.
+    /// State from the tool for that segment.
     #[serde(with = "crate::access::tool::bytes_as_hex")]
     pub state: Vec<u8>,
-    /// The pause before that segment: what it waits for.
+    /// The pause before that segment.
     pub pause: Pause,
     /// Milliseconds of the run's active time that are recorded with it ([`Settlement::active_ms`]).
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub active_ms: u64,
-    /// The call that a command line makes, which the next segment waits for.
+    /// The call of a command line that the next segment waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<CommandCall>>,
 }
 
-/// A call that a command line makes: an operation that starts, and whose outcome only the line
-/// hears of.
+/// A call by a command line: an operation that starts, and whose outcome only the line receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandCall {
     /// The tool.
     pub tool: String,
-    /// The arguments as the line gave them: a JSON object as text.
+    /// The arguments from the line: a JSON object as text.
     pub arguments: String,
-    /// The operation, as rules and limits let it start.
+    /// The operation, as rules and limits allow it.
     pub started: Operation,
     /// Time of its start.
     pub time: Timestamp,
 }
 
-/// A call of a command line that has its outcome.
+/// A command line's call with its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Called {
     /// The tool.
     pub tool: String,
-    /// The arguments as the line gave them.
+    /// The arguments from the line.
     pub arguments: String,
     /// The outcome.
     pub outcome: OperationOutcome,
@@ -88,14 +87,14 @@ pub struct Called {
 }
 
 impl Continuation {
-    /// The id under which what it asks is answered.
+    /// The id for the answer to its question.
     #[must_use]
     pub fn question(&self) -> OperationId {
         self.operation.question(self.segment)
     }
 
-    /// Returns what a user is asked now: by the tool that goes on, or about the call that a command
-    /// line makes.
+    /// Returns the present question to a user: from the tool that continues, or about a command
+    /// line's call.
     #[must_use]
     pub fn asked(&self) -> Option<PendingAction> {
         match &self.pause {
@@ -110,7 +109,7 @@ impl Continuation {
         }
     }
 
-    /// Returns the bytes of what the tool left and asks: they stay stored.
+    /// Returns the bytes of the tool's stored state and question.
     #[must_use]
     pub fn left_bytes(&self) -> u64 {
         let asked = match &self.pause {

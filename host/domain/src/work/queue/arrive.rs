@@ -1,5 +1,5 @@
-//! The inbound message of an input: what its mode means for it, and what it pushes out of a queue
-//! that is full.
+//! The effects of an input that arrives: how its mode applies, and which inputs it drops from a
+//! full queue.
 
 use super::OVERFLOW_LINES_MAX;
 use super::mode::Mode;
@@ -8,7 +8,7 @@ use super::plan::Condition;
 use super::settings::{Debounce, DropPolicy, QueueSettings};
 use super::waiting::{Grouping, Queue, Queued, WaitKind, are_of_one_route};
 
-/// A message that arrives. Inputs that get a turn of their own do not ask: they are
+/// A message that arrives. Inputs with a turn of their own do not pass here: they are
 /// [`WaitKind::OwnTurn`].
 #[derive(Debug, Clone, Copy)]
 pub struct Arriving<'a> {
@@ -18,30 +18,30 @@ pub struct Arriving<'a> {
     pub route: Option<&'a str>,
     /// Its text.
     pub text: &'a str,
-    /// The text of the line that stays of it if it is dropped ([`super::line`]).
+    /// The text of the line that is kept if it is dropped ([`super::line`]).
     pub line: &'a str,
 }
 
 /// The rows that an accepted message adds and drops, in one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission<Id> {
-    /// Its kind: what it waits for.
+    /// Its kind, which is what it waits for.
     pub kind: WaitKind,
-    /// The inputs that it pushed out; none when there was room.
+    /// The inputs that it drops; none if there was room.
     pub drops: Option<Drops<Id>>,
 }
 
-/// Inputs that no longer wait, because the queue was full.
+/// Inputs that were dropped, because the queue was full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drops<Id> {
-    /// Their ids. They are those of the queue that have waited longest, whatever their priority.
+    /// Their ids: those of the queued inputs that have waited longest, whatever their priority.
     pub ids: Vec<Id>,
-    /// The record of them and of those dropped before. It replaces the queue's present
+    /// The record of these and of the inputs dropped before. It replaces the queue's present
     /// [`Queue::overflow`].
     pub overflow: Overflow,
 }
 
-/// The queue is full, and nothing of it is to be dropped for what arrives.
+/// The queue is full, and its settings do not allow dropping an input for a new one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the queue holds {waiting} messages and its cap is {cap}; wait for the run, or send it with \
@@ -63,8 +63,8 @@ impl<Id: Clone> Queue<Id> {
     ///   waits for a debounce any longer.
     ///
     /// # Errors
-    /// The message is for the queue, the queue has as many inputs as its cap, and its policy is to
-    /// drop nothing that waits.
+    /// The message is for the queue, the queue has as many inputs as its cap, and its policy drops
+    /// no waiting input.
     pub fn arrive(
         &self,
         arriving: &Arriving<'_>,
@@ -110,7 +110,7 @@ impl<Id: Clone> Queue<Id> {
         })
     }
 
-    /// Returns how many have to go for one more to have room.
+    /// Returns how many inputs to drop so that one more fits.
     fn surplus(&self, settings: QueueSettings) -> Result<usize, QueueFull> {
         let waiting = self.queued().count();
         let cap = settings.cap.inputs();
@@ -152,7 +152,7 @@ impl<Id: Clone> Queue<Id> {
                     settings.cap.inputs().min(OVERFLOW_LINES_MAX),
                 ),
                 DropPolicy::Old => drops.overflow.count(),
-                // Then nothing is dropped.
+                // With this policy, waiting inputs are not dropped.
                 DropPolicy::New => {}
             }
         }

@@ -7,26 +7,26 @@ use std::str::FromStr;
 
 /// The word that it begins with.
 const WORD: &str = "/queue";
-/// The words that take back earlier settings.
+/// The words that reset earlier settings.
 const RESETS: [&str; 3] = ["default", "reset", "clear"];
 
-/// A `/queue` directive: `/queue collect debounce:2s cap:25 drop:old` or `/queue default`. The
-/// settings come in any order, and there is at least one.
+/// A `/queue` directive: `/queue collect debounce:2s cap:25 drop:old` or `/queue default`. It has
+/// one or more settings, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Directive {
-    /// These become the session's settings; what is left out stays as it is.
+    /// These become the session's settings; omitted ones stay unchanged.
     Set(QueueOverride),
-    /// The session has no settings of its own any more. Also written `reset` or `clear`.
+    /// The session loses its own settings. Also written `reset` or `clear`.
     Reset,
 }
 
-/// The reason why a text is no directive. Each names the word that is wrong.
+/// The reason why a text is no directive. Each names the wrong word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectiveError {
     /// It does not begin with `/queue`.
     #[error("`{0}` is no directive of the queue; begin with `/queue`")]
     Other(String),
-    /// Nothing comes after `/queue`.
+    /// Nothing follows `/queue`.
     #[error(
         "`/queue` alone says nothing; add a mode, `debounce:2s`, `cap:25` or `drop:old`, or \
              `default` to take back what was said"
@@ -35,16 +35,16 @@ pub enum DirectiveError {
     /// A word without a colon is no mode.
     #[error(transparent)]
     Mode(#[from] UnknownMode),
-    /// There is no such option.
+    /// The option does not exist.
     #[error("`{0}` is no option of the queue; write `debounce:2s`, `cap:25` or `drop:old`")]
     Option(String),
-    /// The value of an option cannot be taken.
+    /// The value of an option is refused.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The mode, or an option, is there already.
+    /// The mode, or an option, is repeated.
     #[error("`{0}` says a second time what was said before it; write it once")]
     Twice(String),
-    /// Something stands beside `default`, `reset` or `clear`.
+    /// A further word accompanies `default`, `reset` or `clear`.
     #[error("`{0}` cannot stand beside `default`, `reset` or `clear`; write two directives")]
     BesideReset(String),
 }
@@ -92,7 +92,7 @@ impl FromStr for Directive {
     }
 }
 
-/// Takes in one word.
+/// Applies one word.
 fn say(said: &mut QueueOverride, word: &str) -> Result<(), DirectiveError> {
     let twice = match word.split_once([':', '=']) {
         None => said.mode.replace(word.parse::<Mode>()?).is_some(),

@@ -5,17 +5,17 @@ use crate::values::text::{serde_as_text, words};
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// The treatment of messages that arrive while the agent is busy. Read in every spelling that it
-/// has, written in one.
+/// The treatment of messages that arrive while the agent is busy. All spellings are read, one is
+/// written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ToSchema)]
 #[schema(as = QueueMode, rename_all = "lowercase")]
 pub enum Mode {
-    /// They join the open run at its next boundary. No tool that runs is cancelled for it.
+    /// They join the open run at its next boundary. Running tools are not cancelled for it.
     #[default]
     Steer,
     /// They get a turn of their own after the run.
     Followup,
-    /// They get one turn after the run, together with what else was collected.
+    /// They get one turn after the run, together with other collected inputs.
     Collect,
     /// The run ends, and they begin the next one.
     Interrupt,
@@ -24,7 +24,7 @@ pub enum Mode {
 /// Other spellings, in lower case.
 ///
 /// `steer-backlog` once meant to steer and to be a followup as well, which answered the same
-/// message twice. Here it steers and no more: an input is claimed once.
+/// message twice. Here it only steers: an input is claimed once.
 const ALIASES: [(&str, Mode); 14] = [
     ("steering", Mode::Steer),
     ("queue", Mode::Steer),
@@ -57,7 +57,7 @@ words!(Mode {
 });
 
 impl Mode {
-    /// The mode that a word means, in any case and with blanks around it; none when it means none.
+    /// The mode that a word names, in any case and with blanks around it; none for an unknown word.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         let word = word.trim().to_lowercase();

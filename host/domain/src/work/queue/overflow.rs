@@ -1,5 +1,5 @@
-//! The record of dropped inputs: their number, a line of each, and the notice that tells the agent
-//! and its user.
+//! The record of dropped inputs: their number, a line of each, and the notice for the agent and its
+//! user.
 
 use super::{EXCERPT_CHARS_MAX, OVERFLOW_LINES_MAX};
 use crate::thread::speaker::Speaker;
@@ -12,15 +12,15 @@ const BEGINS: &str = "[Queue overflow] Dropped ";
 /// The prefix of each of its lines.
 const LINE: &str = "\n- ";
 
-/// The inputs of a session that were dropped and that no turn has reported yet. A row of the
-/// session's; empty once a turn has reported them.
+/// The dropped inputs of a session that no turn has reported yet. It is a row of the session, and
+/// empty once a turn has reported them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Overflow {
     dropped: u64,
     lines: Vec<String>,
 }
 
-/// The text that says what was dropped, for a turn to begin with.
+/// The text about dropped messages, with which a turn begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OverflowNotice(String);
@@ -32,19 +32,19 @@ impl Overflow {
         self.dropped
     }
 
-    /// One line each of those that were dropped last and that a line was to stay of, oldest first.
+    /// One line for each of the last messages that were dropped with a line, oldest first.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// One more was dropped, without a line.
+    /// Counts one more message, dropped without a line.
     pub(super) fn count(&mut self) {
         self.dropped = self.dropped.saturating_add(1);
     }
 
-    /// One more was dropped, with a line. Beyond so many lines the oldest are lost; they still
-    /// count.
+    /// Counts one more message, dropped with a line. Beyond this many lines the oldest lines are
+    /// lost; they still count.
     pub(super) fn summarize(&mut self, line: &str, lines_max: usize) {
         self.count();
         self.lines.push(line.to_owned());
@@ -52,8 +52,7 @@ impl Overflow {
             .drain(..self.lines.len().saturating_sub(lines_max));
     }
 
-    /// These, and those that were dropped after them, of which the first lines are lost beyond
-    /// [`OVERFLOW_LINES_MAX`].
+    /// These, followed by later ones. The first lines are lost beyond [`OVERFLOW_LINES_MAX`].
     #[must_use]
     pub fn and(mut self, later: Self) -> Self {
         self.dropped = self.dropped.saturating_add(later.dropped);
@@ -63,7 +62,7 @@ impl Overflow {
         self
     }
 
-    /// Returns the notice with which a turn begins; none when nothing was dropped.
+    /// Returns the notice with which a turn begins; none if nothing was dropped.
     #[must_use]
     pub fn notice(&self) -> Option<OverflowNotice> {
         if self.dropped == 0 {
@@ -85,7 +84,7 @@ impl Overflow {
 wrapped_text!(OverflowNotice);
 
 impl OverflowNotice {
-    /// Returns the overflow that it reports, to be reported again. The turn that began with it was
+    /// Returns the overflow that it reports, for another report. The turn that began with it was
     /// never committed.
     #[must_use]
     pub fn untold(&self) -> Overflow {
@@ -96,7 +95,7 @@ impl OverflowNotice {
             .chars()
             .take_while(char::is_ascii_digit)
             .collect();
-        // A line has no end of a line in it.
+        // A line contains no line break.
         let lines = self.0.split(LINE).skip(1).map(str::to_owned).collect();
         Overflow {
             dropped: number.parse().unwrap_or(1),
@@ -105,11 +104,11 @@ impl OverflowNotice {
     }
 }
 
-/// Returns the text of the line that stays of words which are dropped: the words of a user, and
-/// those of nobody else without their source.
+/// Returns the line for dropped words: a user's words as they are, anybody else's with their
+/// source.
 ///
-/// The line is told by the host, in its own words or before a user's. So of words that rest on
-/// content from outside none are in it.
+/// The host shows the line as its own text or before a user's. So it contains no words that rest on
+/// content from outside.
 #[must_use]
 pub fn line<'a>(speaker: Option<&Speaker>, untrusted: bool, text: &'a str) -> Cow<'a, str> {
     if untrusted {
@@ -122,14 +121,14 @@ pub fn line<'a>(speaker: Option<&Speaker>, untrusted: bool, text: &'a str) -> Co
     }
 }
 
-/// A text on one line: blanks and ends of lines in a row become one blank, and one of more than
+/// A text on one line: blanks and line ends in a row become one blank. A text of more than
 /// [`EXCERPT_CHARS_MAX`] letters is cut and ends in `…`.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
     let words = text.split_whitespace().enumerate();
     let letters =
         words.flat_map(|(index, word)| (index > 0).then_some(' ').into_iter().chain(word.chars()));
-    // Read no further than one letter too many: a text may have a million of them.
+    // Reads at most one letter too many: a text may have a million of them.
     let line: String = letters.take(EXCERPT_CHARS_MAX + 1).collect();
     match line.char_indices().nth(EXCERPT_CHARS_MAX - 1) {
         Some((last, letter)) if last + letter.len_utf8() < line.len() => {

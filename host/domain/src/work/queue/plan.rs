@@ -1,5 +1,5 @@
-//! The plan of a driver that is free or at a boundary: which inputs it claims now, and as what they
-//! enter the thread.
+//! The plan of a driver that is free or at a boundary: which inputs it claims now, and in which
+//! form they enter the thread.
 
 use super::overflow::OverflowNotice;
 use super::waiting::{Grouping, Queue, WaitKind, WaitingInput, are_of_one_route};
@@ -11,64 +11,63 @@ use std::cmp::Reverse;
 /// The state of a session's run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// There is none.
+    /// No run is open.
     Free,
     /// It is at work.
     Running {
-        /// True if it takes in messages at its present boundary or at its next one.
+        /// True if it accepts messages at its present boundary or at its next one.
         steerable: bool,
     },
-    /// It is of a structured session, and goes on when its client has answered.
+    /// It belongs to a structured session, and continues after its client's answer.
     AwaitingClient,
-    /// Its thread is being compacted: nothing may be added.
+    /// Its thread is being compacted: no input may be added.
     Compacting,
 }
 
-/// The next action. Whatever it claims is claimed in the commit that does it, and so only once.
+/// The next action. Inputs are claimed in the commit of the action, and so only once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan<Id> {
-    /// Nothing, until something arrives or the run reaches its next boundary or its end.
+    /// Nothing, until an input arrives or the run reaches its next boundary or its end.
     Nothing,
-    /// Nothing before this time, which is later than now, unless something arrives.
+    /// Nothing before this time, which is in the future, unless an input arrives.
     WaitUntil(Timestamp),
-    /// These join the open run, each as a message of its own.
+    /// These join the open run as separate messages.
     Join(Claims<Id>),
     /// A turn begins.
     Start(PlannedTurn<Id>),
-    /// The open run is to end. Nothing is claimed yet: asked again without a run, the plan is a
-    /// turn whose last message is the newest.
+    /// The open run has to end. Nothing is claimed yet: once it has ended, the plan is a turn whose
+    /// last message is the newest.
     Abort {
-        /// The newest input that interrupts, for the record of why the run ended.
+        /// The newest interrupting input, which is recorded as the reason for the run's end.
         newest: Id,
     },
 }
 
-/// The beginning of a turn. If it has a notice, that reports the queue's [`super::Overflow`], which
-/// the commit that claims empties.
+/// The beginning of a turn. A notice reports the queue's [`super::Overflow`], which the claiming
+/// commit empties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedTurn<Id> {
-    /// With an input that gets a turn of its own. The notice of dropped inputs is left to a turn of
+    /// With an input that gets a turn of its own. The notice of dropped inputs waits for a turn of
     /// messages: an agent that handed over work has no use for it.
     Own(Id),
-    /// With these inputs, each a message of its own, and before them the notice as a message of the
-    /// host's.
+    /// With these inputs as separate messages, preceded by the notice as a message of the host's.
     Words {
-        /// The notice of what was dropped before.
+        /// The notice of inputs dropped before.
         notice: Option<OverflowNotice>,
         /// The inputs, in this order.
         claims: Claims<Id>,
     },
     /// With one message for all of these, whose text is that of [`collected`].
     Collected {
-        /// The notice of what was dropped before; part of the text.
+        /// The notice of inputs dropped before; part of the text.
         notice: Option<OverflowNotice>,
-        /// The inputs, in this order. Other settings of the turn, its model for instance, are those
-        /// of the last of them.
+        /// The inputs, in this order. Other settings of the turn, such as its model, are those of
+        /// the last input.
         claims: Claims<Id>,
     },
 }
 
-/// Inputs that are claimed together: one at least, in the order in which they enter the thread.
+/// Inputs that are claimed together: at least one, in the order in which they enter the thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims<Id> {
     first: Id,
@@ -92,8 +91,8 @@ impl<Id> Claims<Id> {
 impl<Id: Clone> Queue<Id> {
     /// Decides what to do now, in this condition; `of` is the user of the open run.
     ///
-    /// All inputs that share a turn are of one user. A turn acts for the user with whom it began,
-    /// and another's message would be processed with rights that are not theirs.
+    /// All inputs that share a turn are from one user. A turn acts for the user with whom it began.
+    /// Another user's message would be processed with rights that are not theirs.
     ///
     /// With a run open:
     /// - an input that interrupts ends it, also a run that awaits its client by now: it was
@@ -110,8 +109,8 @@ impl<Id: Clone> Queue<Id> {
     ///   steer take along those that steer and are as urgent; words that are collected take along
     ///   those that stand next to them in the queue and are as urgent.
     ///
-    /// Inputs of the queue take part in this once the debounce of the last of them is over. One
-    /// from the future, whose time was written by a clock that was set back since, delays none.
+    /// Queued inputs take part once the debounce of the last of them is over. An input with a time
+    /// in the future, written before the clock was set back, delays none.
     #[must_use]
     pub fn plan(&self, condition: Condition, of: Option<&UserId>, now: Timestamp) -> Plan<Id> {
         let newest = self.of_kind(&WaitKind::Interrupt).last();
@@ -172,12 +171,12 @@ impl<Id: Clone> Queue<Id> {
         }
     }
 
-    /// An input that steers or interrupts, and those of the same kind and user that share its turn:
-    /// that interrupt before another user does, or are as urgent.
+    /// An input that steers or interrupts, with the inputs of the same kind and user that share its
+    /// turn. These interrupt before another user does, or are as urgent.
     fn with(&self, head: &WaitingInput<Id>) -> Claims<Id> {
         let is_theirs = |waiting: &&WaitingInput<Id>| waiting.user == head.user;
         let with = match head.kind {
-            // What comes after another user's ends their turn, and must not be ended by it.
+            // An input after another user's ends that user's turn, and must not be ended by it.
             WaitKind::Interrupt => claims(
                 self.of_kind(&head.kind)
                     .take_while(is_theirs)
@@ -208,16 +207,16 @@ impl<Id: Clone> Queue<Id> {
             .filter(move |waiting| waiting.kind == *kind)
     }
 
-    /// Returns the time until which the debounce of the last input of the queue holds all of them.
-    /// None when it holds none.
+    /// Returns the time until which the debounce of the queue's last input delays all of them. None
+    /// if it delays none.
     fn deferred_until(&self, now: Timestamp) -> Option<Timestamp> {
         let (last, queued) = self.queued().next_back()?;
         let until = last.arrived.plus_ms(queued.debounce_ms.ms());
         (last.arrived <= now && now < until).then_some(until)
     }
 
-    /// The most urgent collected input and those that share its message. They stand next to it in
-    /// the queue, are of the same user and as urgent, and fit into one message.
+    /// The most urgent collected input and those that share its message. They are adjacent in the
+    /// queue, have the same user and the same urgency, and fit into one message.
     fn next_to<'a>(
         &'a self,
         head: &WaitingInput<Id>,
@@ -252,8 +251,8 @@ fn claims<'a, Id: Clone + 'a>(
     Claims::from_ids(inputs.map(|waiting| waiting.id.clone()))
 }
 
-/// The text of the one message that stands for all that were collected: a title, what was dropped,
-/// and each text under its number.
+/// The text of the one message for all collected inputs: a title, a note of dropped ones, and each
+/// text under its number.
 pub fn collected<'a>(
     notice: Option<&OverflowNotice>,
     texts: impl IntoIterator<Item = &'a str>,

@@ -1,5 +1,5 @@
-//! Settings of the queue: its debounce, its cap and its drop policy, as a message, a session and
-//! the operator give them.
+//! Settings of the queue: its debounce, its cap and its drop policy, from a message, a session and
+//! the operator.
 
 use super::mode::Mode;
 use super::{CAP_MAX, DEBOUNCE_MS_MAX, shown};
@@ -9,15 +9,15 @@ use serde_json::Value;
 use std::str::FromStr;
 use utoipa::ToSchema;
 
-/// The inputs that are dropped when one arrives and the queue is at its cap.
+/// The inputs to drop when one arrives and the queue is at its cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub enum DropPolicy {
-    /// Nothing that waits: the arriving input is refused.
+    /// No waiting input: the arriving one is refused.
     New,
-    /// Messages that have waited longest. Their number is reported.
+    /// The messages that have waited longest. Their number is reported.
     Old,
-    /// Messages that have waited longest. Their number is reported, and one line of each.
+    /// The messages that have waited longest. Their number is reported, and one line of each.
     #[default]
     Summarize,
 }
@@ -33,7 +33,7 @@ pub enum DropPolicy {
 #[schema(as = QueueDebounce, maximum = 86_400_000)]
 pub struct Debounce(u64);
 
-/// Number of inputs that the queue holds.
+/// The most inputs in the queue.
 ///
 /// Read from a number or its text, rounded down; written as a number.
 #[derive(
@@ -43,7 +43,7 @@ pub struct Debounce(u64);
 #[schema(as = QueueCap, minimum = 1, maximum = 1_000)]
 pub struct Cap(usize);
 
-/// A setting of the queue that cannot be taken, and what to write instead.
+/// A queue setting that is refused, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// It is no time.
@@ -54,7 +54,7 @@ pub enum SettingError {
     /// It is longer than [`DEBOUNCE_MS_MAX`].
     #[error("a debounce of `{0}` is too long; write at most {hours}h", hours = DEBOUNCE_MS_MAX / 3_600_000)]
     DebounceTooLong(String),
-    /// It is no number, or not one from 1 to [`CAP_MAX`].
+    /// It is no number from 1 to [`CAP_MAX`].
     #[error("`{0}` is no cap; write a number from 1 to {CAP_MAX}")]
     Cap(String),
     /// It is no policy.
@@ -73,14 +73,14 @@ pub struct QueueSettings {
     pub mode: Mode,
     /// The quiet time before it gets its turn, in milliseconds; none for `steer` and `interrupt`.
     pub debounce_ms: Debounce,
-    /// Number of inputs that the queue holds.
+    /// The most inputs in the queue.
     pub cap: Cap,
     /// The inputs that are dropped beyond that.
     pub drop: DropPolicy,
 }
 
-/// The settings of one level: a message, a session or the operator. A field that is left out is
-/// left to the next level.
+/// The settings of one level: a message, a session or the operator. An omitted field is left to the
+/// next level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = QueueRules)]
@@ -95,7 +95,7 @@ pub struct QueueOverride {
         skip_serializing_if = "Option::is_none"
     )]
     pub debounce_ms: Option<Debounce>,
-    /// Number of inputs that the queue holds.
+    /// The most inputs in the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap: Option<Cap>,
     /// The policy for inputs beyond the cap.
@@ -115,8 +115,8 @@ impl Default for QueueSettings {
 }
 
 impl QueueSettings {
-    /// Each field from the first level that says it: the message, its session, the operator's
-    /// default; else it is [`Self::default`]'s.
+    /// Each field from the first level that sets it: the message, its session, the operator's
+    /// default. Otherwise it is that of [`Self::default`].
     #[must_use]
     pub fn resolve([message, session, configured]: [QueueOverride; 3]) -> Self {
         let said = message.over(session).over(configured);
@@ -129,7 +129,7 @@ impl QueueSettings {
         }
     }
 
-    /// Returns what a person is told of the settings that hold since a directive of theirs.
+    /// Returns the text about the settings in force after a person's directive.
     #[must_use]
     pub fn in_words(self) -> String {
         format!(
@@ -144,7 +144,7 @@ impl QueueSettings {
 }
 
 impl QueueOverride {
-    /// Both in one, where this one goes first field by field.
+    /// Both in one: this one takes precedence, field by field.
     #[must_use]
     pub fn over(self, below: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The rows of the queue: inputs that wait, with all that the rules need to know of them.
+//! The rows of the queue: waiting inputs, with the facts that the rules need.
 
 use super::overflow::Overflow;
 use super::settings::Debounce;
@@ -7,24 +7,23 @@ use crate::values::time::Timestamp;
 use crate::work::delegate::Priority;
 use serde::{Deserialize, Serialize};
 
-/// A session's inputs that wait, and what was dropped of them.
+/// A session's waiting inputs, and the record of dropped ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue<Id> {
     /// Inputs that wait, in the order of their acceptance.
     pub waiting: Vec<WaitingInput<Id>>,
-    /// Inputs that were dropped since a turn last reported any.
+    /// Inputs that were dropped since the last report of a turn.
     pub overflow: Overflow,
 }
 
-/// An input that waits. Its text is not part of it: the rules do not look at it, and it may be
-/// long.
+/// A waiting input without its text, which may be long and which the rules do not use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingInput<Id> {
     /// The input.
     pub id: Id,
     /// Time at which it was accepted.
     pub arrived: Timestamp,
-    /// Its urgency: between turns the most urgent goes first.
+    /// Its urgency: between turns the most urgent input goes first.
     pub priority: Priority,
     /// Its user, whose rights its turn has. Inputs of several users never share a turn.
     pub user: UserId,
@@ -37,15 +36,14 @@ pub struct WaitingInput<Id> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WaitKind {
-    /// A turn of its own, whatever the queue's mode: work that was handed over, an opening. It is
-    /// never joined to others or dropped.
+    /// A turn of its own, whatever the queue's mode: handed-over work, an opening. It is never
+    /// joined to others or dropped.
     OwnTurn,
     /// The next boundary of the open run, or the next turn.
     Steer,
-    /// The end of the open run, which it brings about.
+    /// The end of the open run, which it causes.
     Interrupt,
-    /// Its turn after the run. These, and only these, are what a cap counts and what may be
-    /// dropped.
+    /// Its turn after the run. Only these count towards a cap and may be dropped.
     Queued(Queued),
 }
 
@@ -56,29 +54,29 @@ pub struct Queued {
     pub grouping: Grouping,
     /// Time without a further input after it before its turn; none if it found the agent free.
     pub debounce_ms: Debounce,
-    /// The line that stays of it when it is dropped ([`super::excerpt`]).
+    /// The line that is kept if it is dropped ([`super::excerpt`]).
     pub excerpt: String,
 }
 
 /// The inputs with which a queued input shares its turn.
 ///
-/// A route says where the answer goes: a channel, a chat, a thread of it. Inputs of different
+/// A route is the destination of the answer: a channel, a chat, a thread of it. Inputs of different
 /// routes are not put into one message, because its answer has one route. Inputs without a route
-/// are of a route of their own.
+/// form one group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "grouping", rename_all = "snake_case")]
 pub enum Grouping {
-    /// It shares its turn with none.
+    /// It shares its turn with no other input.
     Followup,
-    /// It shares its turn with those that were collected next to it.
+    /// It shares its turn with adjacent collected inputs.
     Collect {
         /// The route of its answer.
         route: Option<String>,
         /// Length of its text in bytes.
         text_bytes: u64,
     },
-    /// It shares its turn with none, because others of another route were being collected when it
-    /// arrived. Until none of them waits, nothing is collected.
+    /// It shares its turn with no other input, because inputs of another route were being collected
+    /// when it arrived. While any of them waits, nothing is collected.
     OneByOne {
         /// The route of its answer.
         route: Option<String>,
@@ -112,8 +110,8 @@ impl WaitKind {
     }
 }
 
-/// Returns whether inputs, if they are to be collected at all, can go into one message. They can if
-/// all are of one route and none is marked as one by one.
+/// Returns whether inputs, if they are collected at all, can go into one message. They can if all
+/// have one route and none is marked as one by one.
 pub(super) fn are_of_one_route<'a>(inputs: impl IntoIterator<Item = &'a Grouping>) -> bool {
     let mut first: Option<&Option<String>> = None;
     inputs.into_iter().all(|grouping| match grouping {

@@ -1,8 +1,8 @@
-//! Failures of a trigger: when an operator is told, when it is left alone for a while, and when it
-//! is paused.
+//! Failures of a trigger: when an operator is notified, when attempts pause for a while, and when
+//! the trigger is paused.
 //!
-//! A failure is an attempt at a trigger event that came to nothing. A breaker that is open lets no
-//! attempt through; after five minutes it lets one through, and opens again if that one fails.
+//! A failure is a failed attempt at a trigger event. An open breaker allows no attempt. After five
+//! minutes it allows one, and opens again if that attempt fails.
 
 use super::{
     ALERT_FAILURES, BREAKER_FAILURES, BREAKER_MS, DISABLE_FAILURES, DISABLE_SCHEDULE_ERRORS,
@@ -19,7 +19,7 @@ pub struct Failures {
     pub in_a_row: u32,
     /// Times in a row that the next trigger event could not be computed.
     pub schedule_errors: u32,
-    /// The time before which nothing is tried; none while the breaker is closed.
+    /// The time of the next attempt; none while the breaker is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_until: Option<Timestamp>,
 }
@@ -27,9 +27,9 @@ pub struct Failures {
 /// A consequence of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
-    /// An operator is told.
+    /// An operator is notified.
     Alert,
-    /// Nothing is tried before a time.
+    /// No attempt before a time.
     Open {
         /// The time.
         until: Timestamp,
@@ -38,19 +38,19 @@ pub enum Consequence {
     Disable,
 }
 
-/// The answer of the breaker to an attempt.
+/// The reply of the breaker to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Breaker {
     /// Attempts are let through.
     Closed,
-    /// None is let through before this time.
+    /// No attempt is allowed before this time.
     Open(Timestamp),
-    /// One is let through, as a trial.
+    /// One attempt is allowed, as a trial.
     HalfOpen,
 }
 
 impl Failures {
-    /// Returns what the breaker says to an attempt now.
+    /// Returns the state of the breaker for an attempt now.
     #[must_use]
     pub fn breaker(&self, now: Timestamp) -> Breaker {
         match self.open_until {
@@ -60,7 +60,7 @@ impl Failures {
         }
     }
 
-    /// Counts an attempt that failed, and returns what follows from it.
+    /// Counts a failed attempt, and returns its consequences.
     pub fn after_failure(&mut self, now: Timestamp) -> Vec<Consequence> {
         self.in_a_row = self.in_a_row.saturating_add(1);
         let mut consequences = Vec::new();
@@ -78,7 +78,7 @@ impl Failures {
         consequences
     }
 
-    /// Counts a next trigger event that could not be computed, and returns what follows from it.
+    /// Counts a next trigger event that could not be computed, and returns the consequences.
     pub fn after_schedule_error(&mut self) -> Vec<Consequence> {
         self.schedule_errors = self.schedule_errors.saturating_add(1);
         let mut consequences = Vec::new();
@@ -96,7 +96,7 @@ impl Failures {
         self.schedule_errors = 0;
     }
 
-    /// Notes an attempt that worked. Returns whether an operator was told of failures before it.
+    /// Notes a successful attempt. Returns whether an operator was notified of failures before it.
     pub fn after_success(&mut self) -> bool {
         let was_reported = self.in_a_row >= ALERT_FAILURES;
         self.in_a_row = 0;
@@ -106,8 +106,8 @@ impl Failures {
 }
 
 /// Returns the time of the next attempt at a trigger event after this one failed; none when it is
-/// given up. Attempts are counted from 1. A component may put it off; else each attempt waits twice
-/// as long as the one before.
+/// given up. Attempts are counted from 1. A component may set the delay; otherwise each delay is
+/// twice as long as the one before.
 #[must_use]
 pub fn retry_at(attempt: u32, later_ms: Option<u32>, now: Timestamp) -> Option<Timestamp> {
     if attempt >= RETRIES_MAX {
@@ -120,7 +120,7 @@ pub fn retry_at(attempt: u32, later_ms: Option<u32>, now: Timestamp) -> Option<T
     Some(now.plus_ms(ms))
 }
 
-/// Returns whether a turn that a trigger began is to be reported as stuck.
+/// Returns whether to report a trigger's turn as stuck.
 #[must_use]
 pub fn is_stuck(begun: Timestamp, now: Timestamp) -> bool {
     now.since_ms(begun) >= WATCHDOG_MS

@@ -1,5 +1,5 @@
-//! CloudEvents 1.0, as webhooks bring them: in the binary mode, with attributes as headers, and in
-//! the structured one, as one JSON object.
+//! CloudEvents 1.0 in webhooks: in the binary mode, with attributes as headers, and in the
+//! structured mode, as one JSON object.
 
 use super::{WebhookRequest, is_json, percent_decoded, read_body};
 use crate::values::json::{self, NotTaken};
@@ -32,10 +32,10 @@ pub struct CloudEvent {
     pub data: Value,
 }
 
-/// The reason why a call that says so is no event.
+/// The reason why a call that claims to be an event is none.
 #[derive(Debug, thiserror::Error)]
 pub enum CloudEventError {
-    /// It is in a form that is not read.
+    /// Its form is unsupported.
     #[error("`{0}` is not read; send one event at a time, as `{STRUCTURED}` or with `ce-` headers")]
     Form(String),
     /// It is no JSON.
@@ -44,13 +44,13 @@ pub enum CloudEventError {
     /// It is no JSON object.
     #[error("the event is no JSON object")]
     NotAnObject,
-    /// It is of another version.
+    /// Its version is unsupported.
     #[error("the event's specversion is `{0}`; `{VERSION}` is read")]
     Version(String),
     /// An attribute is missing or empty.
     #[error("the event has no `{0}`")]
     Missing(&'static str),
-    /// An attribute is not as it has to be.
+    /// An attribute is invalid.
     #[error("the event's attribute `{0}` is not as CloudEvents have it")]
     Attribute(String),
     /// There are too many attributes.
@@ -62,10 +62,10 @@ pub enum CloudEventError {
 }
 
 impl CloudEvent {
-    /// Reads the event of a call; none where it is no event.
+    /// Reads the event of a call; none if it is no event.
     ///
     /// # Errors
-    /// It says that it is one, and is not.
+    /// It claims to be a CloudEvent, and is not.
     pub fn read(request: &WebhookRequest<'_>) -> Result<Option<Self>, CloudEventError> {
         match request.media_type().as_deref() {
             Some(STRUCTURED) => structured(request.body).map(Some),
@@ -76,7 +76,7 @@ impl CloudEvent {
         }
     }
 
-    /// Returns an id that no other event has: it follows from source and id.
+    /// Returns an id that is unique to the event, derived from source and id.
     #[must_use]
     pub fn key(&self) -> String {
         let attribute = |name: &str| self.attributes.get(name).map_or("", String::as_str);

@@ -1,6 +1,6 @@
-//! Faults in what an operator says of a trigger: the field, what is wrong, and what to write.
+//! Faults in an operator's definition of a trigger: the field, the fault, and what to write.
 
-/// Something wrong with the definition of a trigger.
+/// A fault in the definition of a trigger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {message}; {fix}")]
 pub struct SpecFault {
@@ -8,7 +8,7 @@ pub struct SpecFault {
     pub field: String,
     /// The fault in it.
     pub message: String,
-    /// The way to correct it.
+    /// The correction.
     pub fix: String,
 }
 
@@ -26,7 +26,7 @@ impl SpecFault {
         }
     }
 
-    /// The same, where the field is one of an outer one.
+    /// The same, for a field within an outer one.
     pub(super) fn within(self, outer: &str) -> Self {
         Self {
             field: format!("{outer}.{}", self.field),
@@ -35,7 +35,7 @@ impl SpecFault {
     }
 }
 
-/// Notes a fault if there is one.
+/// Notes a fault, if any.
 pub(super) fn note(faults: &mut Vec<SpecFault>, checked: Result<(), SpecFault>) {
     faults.extend(checked.err());
 }
@@ -44,7 +44,7 @@ pub(super) fn note(faults: &mut Vec<SpecFault>, checked: Result<(), SpecFault>) 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BytesMax(pub(super) usize);
 
-/// Checks that a text says something, has no control characters and is not too long.
+/// Checks that a text is not blank, has no control characters and is not too long.
 pub(super) fn check_line(field: &str, text: &str, max: BytesMax) -> Result<(), SpecFault> {
     let BytesMax(max) = max;
     if text.trim().is_empty() {

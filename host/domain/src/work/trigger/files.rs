@@ -1,7 +1,7 @@
-//! Watched folders: what changed between two polls at one.
+//! Watched folders: the changes between two polls.
 //!
-//! A scan is a bounded list of files with what tells one from another. What is looked at, and when,
-//! is not decided here.
+//! A scan is a bounded list of files with the data that identifies their states. The choice of
+//! folders and times is not made here.
 
 use super::{CHANGES_MAX, FILES_DEBOUNCE_MS_DEFAULT, FILES_WATCHED_MAX, Interval};
 use crate::access::glob::{Glob, Inside};
@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilesSpec {
-    /// The name under which the component's grant has the folder, such as `/inbox`.
+    /// The name of the folder in the component's grant, such as `/inbox`.
     pub folder: String,
-    /// Only files whose path below the folder one of these patterns matches, such as `**/*.md`; all
+    /// Only files whose path below the folder matches one of these patterns, such as `**/*.md`; all
     /// files without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<Glob>,
-    /// Quiet time before changes are a trigger event, from `100ms` to `1h`.
+    /// Quiet time before changes become a trigger event, from `100ms` to `1h`.
     #[serde(default = "debounce_default")]
     pub debounce: Interval,
-    /// True if files in folders below it count too; true without.
+    /// True to include files in subfolders; default true.
     #[serde(default = "yes")]
     pub recursive: bool,
 }
@@ -37,7 +37,7 @@ fn yes() -> bool {
 }
 
 impl FilesSpec {
-    /// Returns whether a file counts, by the names of its path below the folder.
+    /// Returns whether a file is watched, by the names of its path below the folder.
     #[must_use]
     pub fn wants(&self, path: &str) -> bool {
         let mut inside = Inside::default();
@@ -55,13 +55,13 @@ impl FilesSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It is there now and was not.
+    /// It was created.
     Created,
     /// Its content or its time changed.
     Changed,
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// It has another name.
+    /// It was renamed.
     Renamed,
 }
 
@@ -79,10 +79,10 @@ pub struct FileChange {
     pub kind: ChangeKind,
     /// Its path below the folder, with `/`.
     pub path: String,
-    /// The path that it had before, of a renamed one.
+    /// Its former path, if it was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
-    /// Its size in bytes; none of a removed one.
+    /// Its size in bytes; none if it was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
@@ -92,31 +92,31 @@ pub struct FileChange {
 pub struct FileChanges {
     /// The name under which the folder is granted.
     pub folder: String,
-    /// The changes, in the order of the paths: [`CHANGES_MAX`] at most.
+    /// The changes, ordered by path: [`CHANGES_MAX`] at most.
     pub changes: Vec<FileChange>,
-    /// Number of changes beyond those.
+    /// Number of further changes.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub more: u32,
 }
 
-/// A file as one scan saw it.
+/// A file in one scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScannedFile {
     /// Its size in bytes.
     pub size: u64,
-    /// The time of its last change, in milliseconds since the Unix epoch; less before that.
+    /// The time of its last change, in milliseconds since the Unix epoch; negative before that.
     pub modified_ms: i64,
-    /// The device that it is on and its number there; none where the system has no such numbers.
+    /// The device of the file and its number there; none if the system has no such numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<(u64, u64)>,
 }
 
-/// A scan of a watched folder: [`FILES_WATCHED_MAX`] files at most, those whose paths come first.
+/// A scan of a watched folder: the first [`FILES_WATCHED_MAX`] files, ordered by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FolderScan {
     /// The files, by their paths below the folder.
     pub files: BTreeMap<String, ScannedFile>,
-    /// True if there were more. Of those that come later nothing is said.
+    /// True if there were more files. The later ones are not part of the scan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
@@ -131,8 +131,8 @@ impl FolderScan {
         }
     }
 
-    /// Returns the changes from this scan to a later one; none where there are none. Nothing is
-    /// said of files that come later than what either look saw.
+    /// Returns the changes from this scan to a later one, if any. Files that are ordered after the
+    /// end of either scan are not reported.
     #[must_use]
     pub fn changes(&self, later: &Self, folder: &str) -> Option<FileChanges> {
         let mut changes: Vec<FileChange> = Vec::new();
@@ -166,7 +166,7 @@ impl FolderScan {
         })
     }
 
-    /// The files of this scan that a later one does not have.
+    /// The files of this scan that a later scan does not contain.
     fn gone(&self, later: &Self) -> Gone<'_> {
         let mut gone = Gone::default();
         for (path, file) in &self.files {
@@ -177,7 +177,7 @@ impl FolderScan {
         gone
     }
 
-    /// Returns whether it says something of a path.
+    /// Returns whether the scan covers a path.
     fn covers(&self, path: &str) -> bool {
         let last = self.files.last_key_value();
         !self.cut || last.is_some_and(|(last, _)| path <= last.as_str())
@@ -185,8 +185,8 @@ impl FolderScan {
 }
 
 impl ScannedFile {
-    /// Returns whether nothing tells it from another state of the same path. A file that another
-    /// one with the same size and time was put in place of counts as the same.
+    /// Returns whether the data of two states of a path is equal. A replacement with the same size
+    /// and time counts as the same file.
     fn is_same(&self, other: &Self) -> bool {
         self.size == other.size && self.modified_ms == other.modified_ms
     }
@@ -203,11 +203,11 @@ impl FileChange {
     }
 }
 
-/// The identity of a file that keeps it under another name. Size and time belong to it: the number
-/// of a removed file is soon given to another.
+/// The identity by which a renamed file is recognised. Size and time are part of it: the number of
+/// a removed file is soon reused.
 type Identity = (u64, u64, u64, i64);
 
-/// Files that are gone, to be found under other names.
+/// Removed files, which may reappear under other names.
 #[derive(Default)]
 struct Gone<'a> {
     by_identity: BTreeMap<Identity, Vec<&'a str>>,
@@ -222,7 +222,7 @@ impl<'a> Gone<'a> {
         }
     }
 
-    /// Takes out the path that a file had before; none if it is a new one.
+    /// Takes out the former path of a file; none for a new file.
     fn take(&mut self, file: &ScannedFile) -> Option<String> {
         let paths = self.by_identity.get_mut(&identity(file)?)?;
         paths.pop().map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Heartbeats: an agent looks by itself, every now and then, for something to do.
+//! Heartbeats: an agent checks regularly for work.
 
 mod checklist;
 mod hours;
@@ -16,43 +16,43 @@ use crate::values::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A heartbeat. It is passed over while its checklist says nothing, and tried again after a minute
-/// while its session is busy.
+/// A heartbeat. It is skipped while its checklist is empty, and tried again after a minute while
+/// its session is busy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HeartbeatSpec {
-    /// Its interval: `30m` without, `0` for none at all, from `30s` to `366d` else.
+    /// Its interval: default `30m`, `0` for none, otherwise from `30s` to `366d`.
     pub every: Interval,
-    /// The hours in which it beats; all hours without.
+    /// The hours in which it runs; all hours without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_hours: Option<ActiveHours>,
-    /// A file that says what to look for. Without one it always beats.
+    /// A file with the checks to make. Without one, the heartbeat always runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checklist: Option<ChecklistFile>,
-    /// True if each beat has a session of its own, without the history of others.
+    /// True if each heartbeat has a session of its own, without the history of others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub light: bool,
-    /// Tokens that its turns may use in one day; no limit without. The day is that of the active
+    /// Tokens that its turns may use in one day; no limit without. The day follows the active
     /// hours' time zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub tokens_per_day: Option<u64>,
-    /// Beats of one day; no limit without.
+    /// Heartbeats of one day; no limit without.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub runs_per_day: Option<u32>,
-    /// True if replies are delivered that say only that all is well (`HEARTBEAT_OK`).
+    /// True to send replies that say only that all is well (`HEARTBEAT_OK`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep_ok: bool,
 }
 
-/// A file of a granted folder that says what a heartbeat is to look for.
+/// A file of a granted folder with the checks of a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChecklistFile {
-    /// The name under which the component's grant has the folder, such as `/notes`.
+    /// The name of the folder in the component's grant, such as `/notes`.
     pub component_directory: String,
-    /// The file's path below it, such as `HEARTBEAT.md`. 64 KiB at most are read.
+    /// The file's path below it, such as `HEARTBEAT.md`. At most 64 KiB are read.
     pub file: String,
 }
 
@@ -70,14 +70,14 @@ impl Default for HeartbeatSpec {
     }
 }
 
-/// The facts by which it is decided whether a heartbeat beats.
+/// The facts that decide whether a heartbeat runs.
 #[derive(Debug, Clone, Copy)]
 pub struct BeatFacts<'a> {
     /// The present time.
     pub now: Timestamp,
-    /// The text of the checklist; none where the file is not there or none is configured.
+    /// The text of the checklist; none if the file is missing or none is configured.
     pub checklist: Option<&'a str>,
-    /// True if a run of its session is under way, or an input waits there.
+    /// True if its session has an open run or a waiting input.
     pub is_busy: bool,
     /// Tokens that its turns have used since [`HeartbeatSpec::day_start`].
     pub tokens: u64,
@@ -86,10 +86,10 @@ pub struct BeatFacts<'a> {
 }
 
 impl HeartbeatSpec {
-    /// Returns the reason why it does not beat now; none if it does.
+    /// Returns the reason why the heartbeat is skipped now; none if it runs.
     ///
     /// # Errors
-    /// Its active hours are none, or the time lies beyond the calendar.
+    /// Its active hours are invalid, or the time is beyond the calendar.
     pub fn skip(&self, facts: &BeatFacts<'_>) -> Result<Option<SkipReason>, ScheduleError> {
         let is_active = match &self.active_hours {
             Some(hours) => hours.parse()?.contains(facts.now)?,
@@ -114,7 +114,7 @@ impl HeartbeatSpec {
     /// Returns the beginning of the day to which a time belongs, for its budget.
     ///
     /// # Errors
-    /// Its time zone is none, or the time lies beyond the calendar.
+    /// Its time zone is invalid, or the time is beyond the calendar.
     pub fn day_start(&self, now: Timestamp) -> Result<Timestamp, ScheduleError> {
         let zone = self
             .active_hours
@@ -125,7 +125,7 @@ impl HeartbeatSpec {
         Ok(zone.resolve(shown.date().at(0, 0, 0, 0))?)
     }
 
-    /// Returns how much of its replies goes nowhere; none where all are delivered.
+    /// Returns the rule for its replies that are not sent; none if all are sent.
     #[must_use]
     pub fn quiet(&self) -> Option<Quiet> {
         (!self.keep_ok).then_some(Quiet {
@@ -133,7 +133,7 @@ impl HeartbeatSpec {
         })
     }
 
-    /// Returns the faults in it besides those of its schedule.
+    /// Returns its faults besides those of its schedule.
     pub(super) fn faults(&self) -> Vec<SpecFault> {
         let mut faults = Vec::new();
         if let Some(ChecklistFile {

@@ -1,4 +1,4 @@
-//! Events of the host as trigger events: the few kinds that an operator may let a trigger hear.
+//! Events of the host as trigger events: the few kinds that an operator may subscribe a trigger to.
 
 use super::TriggerName;
 use crate::access::grant::PatternList;
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The kinds of events of the host that a trigger may hear.
+/// The kinds of host events that a trigger may receive.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,25 +20,25 @@ pub enum HostEventKind {
     /// A message was given up: it is a dead letter.
     #[serde(rename = "input.dead")]
     InputDead,
-    /// A budget is used up to 80 %.
+    /// A budget is spent up to 80 %.
     #[serde(rename = "budget.80")]
     Budget80,
     /// A message to people outside was given up.
     #[serde(rename = "outbound.dead")]
     OutboundMessageDead,
-    /// Nobody can tell whether a message reached people outside.
+    /// It is unknown whether a message reached people outside.
     #[serde(rename = "outbound.unknown")]
     OutboundMessageUnknown,
     /// A trigger failed several times in a row.
     #[serde(rename = "trigger.failing")]
     TriggerFailing,
-    /// A provider of models cannot be used.
+    /// A provider of models is unusable.
     #[serde(rename = "provider.down")]
     ProviderDown,
     /// It can be used again.
     #[serde(rename = "provider.up")]
     ProviderUp,
-    /// The service of a connector cannot be used.
+    /// The service of a connector is unusable.
     #[serde(rename = "connector.down")]
     ConnectorDown,
     /// It can be used again.
@@ -59,52 +59,52 @@ words!(HostEventKind {
     ConnectorUp = "connector.up",
 });
 
-/// An event of the host that an operator lets a trigger hear.
+/// A host event that a trigger may receive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostEvent {
     /// Its kind.
     pub name: HostEventKind,
-    /// Its id, the same whenever it is told.
+    /// Its id, the same in every report.
     pub id: String,
     /// Time at which it happened.
     pub time: Timestamp,
     /// Its content.
     pub data: Value,
-    /// Events that led to it, one after the other, each by way of a trigger that heard it. Beyond
-    /// [`super::CHAIN_MAX`] nobody hears it.
+    /// Events that led to it, each through a trigger that received the event before. Beyond
+    /// [`super::CHAIN_MAX`] no trigger receives it.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub chain: u32,
 }
 
-/// The events of the host that a trigger hears.
+/// The host events that a trigger receives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventsSpec {
-    /// Their kinds, one at least: `session.completed`, `input.dead`, `budget.80`, `outbound.dead`,
+    /// Their kinds, at least one: `session.completed`, `input.dead`, `budget.80`, `outbound.dead`,
     /// `outbound.unknown`, `trigger.failing`, `provider.down`, `provider.up`, `connector.down` and
-    /// `connector.up`. A trigger never hears of itself, nor of work that comes of it. Of
-    /// events that lead to each other by way of several triggers, the fifth is heard by none.
+    /// `connector.up`. A trigger never receives events about itself, nor about work that follows
+    /// from it. If several triggers cause each other's events, no trigger receives the fifth.
     pub on: Vec<HostEventKind>,
-    /// Only what happens to agents of these definitions; `*` stands for any run of characters. Of
-    /// all agents without. Events of no agent are heard either way.
+    /// Only events of agents of these definitions; `*` stands for any run of characters. Without
+    /// it, events of all agents. Events without an agent are always received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<PatternList>,
 }
 
-/// The facts by which it is decided who hears an event.
+/// The facts that decide which triggers receive an event.
 #[derive(Debug, Clone, Copy)]
 pub struct Heard<'a> {
     /// The kind of the event.
     pub kind: HostEventKind,
-    /// The definition of the agent to which it happened; none of an event of no agent.
+    /// The definition of the event's agent; none for an event without an agent.
     pub agent: Option<&'a DefinitionId>,
-    /// The trigger of which it tells, or of whose trigger run it comes; none where there is none.
+    /// The trigger that the event is about, or from whose trigger run it follows, if any.
     pub trigger: Option<&'a TriggerName>,
 }
 
 impl EventsSpec {
-    /// Returns whether the trigger with this name hears an event. It does not hear what it caused
-    /// itself: it would never come to rest.
+    /// Returns whether the trigger with this name receives an event. It does not receive events
+    /// that it caused itself, which would never end.
     #[must_use]
     pub fn hears(&self, own: &TriggerName, event: &Heard<'_>) -> bool {
         let agents = self.agents.as_ref();

@@ -55,7 +55,7 @@ impl Interval {
         self.0
     }
 
-    /// An interval that is known to be short enough.
+    /// An interval within the limit, known at compile time.
     pub(super) const fn of_limit(ms: u64) -> Self {
         assert!(ms <= INTERVAL_MS_MAX);
         Self(ms)

@@ -1,4 +1,4 @@
-//! Missed trigger events: what is dealt with of what came due, by the policy of the schedule.
+//! Missed trigger events: which of those that are due are processed, by the policy of the schedule.
 
 use super::{
     LATE_MS_MAX, MISSED_COUNTED_MAX, MissedPolicy, Owner, Schedule, ScheduleError, ScheduleSpec,
@@ -7,35 +7,35 @@ use super::{
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The reason why trigger events of a schedule were passed over.
+/// The reason why trigger events of a schedule were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// They were missed, and its policy skips those.
+    /// They were missed, and its policy skips missed ones.
     Missed,
     /// Its session is busy; it is tried again.
     Busy,
-    /// Its checklist says nothing.
+    /// Its checklist is empty.
     EmptyChecklist,
     /// It is outside of its active hours.
     Inactive,
-    /// Its budget of the day is used up.
+    /// Its daily budget is spent.
     Budget,
-    /// Too many events led to it, one after the other: triggers wake each other.
+    /// Too long a chain of events led to it: triggers cause each other's events.
     Chain,
 }
 
-/// The treatment of trigger events that came due.
+/// The treatment of due trigger events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Catching {
     /// The policy for missed ones.
     pub policy: MissedPolicy,
-    /// The number that is dealt with at once.
+    /// The number that is processed at once.
     pub max: u32,
 }
 
 impl Catching {
-    /// The treatment of heartbeats: one that was missed is not made up for.
+    /// The treatment of heartbeats: a missed one is not made up for.
     pub const HEARTBEAT: Self = Self {
         policy: MissedPolicy::Skip,
         max: 1,
@@ -51,24 +51,24 @@ impl From<&ScheduleSpec> for Catching {
     }
 }
 
-/// The trigger events that came due, by what becomes of them.
+/// The trigger events that are due, by their treatment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComeDue {
-    /// Trigger events that are passed over: when the first of them was due, and their number, which
-    /// is not counted beyond [`MISSED_COUNTED_MAX`].
+    /// Skipped trigger events: the due time of the first, and their number, which is counted up to
+    /// [`MISSED_COUNTED_MAX`].
     pub skipped: Option<(Timestamp, u32)>,
-    /// Trigger events to deal with, in their order: when each was due, and how many missed ones
-    /// before it are dealt with by it.
+    /// Trigger events to process, in order: the due time of each, and how many missed ones before
+    /// it are included in it.
     pub trigger_events: Vec<(Timestamp, u32)>,
     /// The next trigger event; none if the schedule is over.
     pub next_due: Option<Timestamp>,
 }
 
 impl Catching {
-    /// Returns what came due of a schedule whose next trigger event was due at `next_due`.
+    /// Returns the due trigger events of a schedule whose next one was due at `next_due`.
     ///
-    /// The next one follows from the last that was due, so that a clock that was put back finds
-    /// none twice, and one that was put forward finds all of those between.
+    /// The next one follows from the last due one. A clock that was set back thus finds none twice,
+    /// and a clock that was set forward finds all in between.
     ///
     /// # Errors
     /// As of [`Schedule::next`].
@@ -117,17 +117,17 @@ impl Catching {
     }
 }
 
-/// A schedule with whose it is.
+/// A schedule with its owner.
 #[derive(Debug, Clone, Copy)]
 pub struct Scheduled<'a> {
     /// The schedule.
     pub schedule: &'a Schedule,
-    /// The trigger whose it is.
+    /// The trigger of the schedule.
     pub owner: Owner<'a>,
 }
 
 impl Scheduled<'_> {
-    /// Returns the first trigger event after a time; none if there is none.
+    /// Returns the first trigger event after a time, if any.
     ///
     /// # Errors
     /// As of [`Schedule::next`].
@@ -140,10 +140,10 @@ impl Scheduled<'_> {
         self.schedule.between(&self.owner, span, limit)
     }
 
-    /// The last so many trigger events of a span, in their order; all of them if there are fewer.
+    /// The last trigger events of a span, in order, up to a number; all of them if there are fewer.
     fn last(&self, span: Span, number: u32) -> Result<Vec<Timestamp>, ScheduleError> {
-        // The latest time after which there are still so many: the search halves the span, because
-        // a span of a year may have a million of them.
+        // The latest time after which enough trigger events follow: the search halves the span,
+        // because a span of a year may have a million of them.
         let mut enough = span.after;
         let mut few = span.until;
         if self.count(span, number)? >= number {

@@ -1,10 +1,10 @@
-//! The tools with which an agent sets itself triggers: `trigger_set`, `trigger_list` and
+//! The tools by which an agent sets its own triggers: `trigger_set`, `trigger_list` and
 //! `trigger_remove`.
 //!
-//! They are the host's own. An agent has them where its capability allow list names
-//! `triggers.write` by a pattern that is meant for it: neither a missing list nor `*` offers them.
-//! Such a trigger is a schedule with a message of the agent's own, which goes to the session in
-//! which it was set. Its messages are marked untrusted: an agent's words are not the user's.
+//! These tools are the host's own. An agent has them if its capability allow list contains a
+//! pattern specific to `triggers.write`: neither a missing list nor `*` offers them. Such a trigger
+//! is a schedule with a message by the agent itself, which goes to the session in which it was set.
+//! Its messages are marked untrusted: an agent's words are not the user's.
 
 use super::{
     Deliver, ScheduleSpec, SpecFault, TriggerKind, TriggerName, TriggerSpec, TriggerTarget,
@@ -28,24 +28,24 @@ pub const OWN_TOOLS: [&str; 3] = [TRIGGER_LIST, TRIGGER_REMOVE, TRIGGER_SET];
 /// The capability that they need.
 pub const TRIGGERS_WRITE: &str = "triggers.write";
 
-/// Bytes of the name that an agent gives a trigger: the rest of a name says whose it is.
+/// Bytes of the name that an agent gives a trigger: the rest of the full name identifies the owner.
 const SHORT_NAME_BYTES_MAX: usize = 40;
-/// Hexadecimal digits by which a trigger's name says whose it is.
+/// Hexadecimal digits of a trigger's name that identify its owner.
 const OWNER_DIGITS: usize = 16;
 
-/// The code when the agent has set no trigger of the name for the user.
+/// The code when the agent has set no trigger of this name for the user.
 pub const TRIGGER_UNKNOWN: &str = "trigger-not-found";
-/// The code when the user has as many triggers as there may be.
+/// The code when the user has reached the limit of triggers.
 pub const TRIGGERS_FULL: &str = "triggers-full";
-/// The code in a turn whose work may do less than a user's own message.
+/// The code in a turn with less authority than a user's own message.
 pub const TRIGGERS_NARROWED: &str = "triggers-not-here";
 
-/// A fault in a call. Nothing has happened.
+/// A fault in a call, which had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidTrigger(String);
 
-/// The caller of one of the tools, and the place of the call.
+/// The caller of one of the tools, and the context of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct TriggerCaller<'a> {
     /// The agent.
@@ -111,7 +111,7 @@ pub fn trigger_tools() -> Vec<ToolDefinition> {
     ]
 }
 
-/// Idempotent: the trigger of a name is there as it was set last, or it is gone.
+/// Idempotent: the trigger of a name is as it was set last, or it is removed.
 fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolDefinition {
     ToolDefinition {
         name: name.to_owned(),
@@ -123,7 +123,7 @@ fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) ->
             "additionalProperties": false,
         }),
         results: None,
-        // What it needs is no capability of a component, which would bring reading with it.
+        // Its requirement is no capability of a component, which would include reading.
         capabilities: Vec::new(),
         effect: EffectClass::Idempotent,
         destructive: false,
@@ -159,7 +159,7 @@ impl TriggerCaller<'_> {
             Some(Value::String(message)) if !message.trim().is_empty() => message,
             _ => return Err(InvalidTrigger("`message` must be text".to_owned())),
         };
-        // Models write `null` for what they leave out.
+        // Models write `null` for omitted arguments.
         arguments.retain(|_, value| !value.is_null());
         let known = ["at", "every", "cron", "timeZone", "once"];
         if let Some(unknown) = arguments.keys().find(|key| !known.contains(&key.as_str())) {
@@ -201,7 +201,7 @@ impl TriggerCaller<'_> {
         self.name(arguments.remove("name"))
     }
 
-    /// Returns the name of a trigger, which says whose it is.
+    /// Returns the name of a trigger, which identifies its owner.
     fn name(&self, given: Option<Value>) -> Result<TriggerName, InvalidTrigger> {
         let given = match given {
             Some(Value::String(given)) if given.len() <= SHORT_NAME_BYTES_MAX => given,

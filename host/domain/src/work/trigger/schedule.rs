@@ -1,14 +1,12 @@
 //! Schedules: when a trigger is due.
 //!
-//! All of it is computed from what the operator wrote, the trigger's name, the time of its
-//! definition and the trigger event before. So every trigger event is found once, whatever the
-//! clock of the machine does in between: the next one follows from the last one, and not from the
-//! present time.
+//! A schedule depends only on the operator's text, the trigger's name, the time of its definition
+//! and the previous trigger event. Each trigger event is therefore found once, whatever the
+//! machine's clock does: the next one follows from the last one, and not from the present time.
 //!
-//! A `cron` schedule goes by the clocks of its zone. Where it names hours, a time that a clock
-//! never shows, being put forward past it, is due right after the change, and one that it shows
-//! twice is due the first time. Where it is about every hour, it goes on through both changes hour
-//! by hour.
+//! A `cron` schedule uses the clocks of its zone. With hours named, a time that is skipped when a
+//! clock is put forward is due right after the change. A time that a clock shows twice is due the
+//! first time. If every hour is meant, the schedule continues hour by hour through both changes.
 
 mod cron;
 #[cfg(test)]
@@ -29,16 +27,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const HOUR_MS: u64 = 3_600_000;
 const _: () = assert!(INTERVAL_MS_MAX / HOUR_MS == 366 * 24);
 
-/// The policy for trigger events that came due while the host could not deal with them.
+/// The policy for trigger events that were due while the host could not process them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MissedPolicy {
     /// They are passed over.
     Skip,
-    /// The last of them is dealt with, and told of how many came before it.
+    /// The last of them is processed, with the number of earlier ones.
     #[default]
     Once,
-    /// Each of them is dealt with, up to `missedMax`; older ones are passed over.
+    /// Each of them is processed, up to `missedMax`; older ones are skipped.
     All,
 }
 
@@ -59,9 +57,9 @@ pub struct ScheduleSpec {
     /// An interval from `30s` to `366d`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<Interval>,
-    /// The time from which intervals are counted, with its offset; no trigger event comes before
-    /// it. Without one they are counted from the definition of the trigger, and the first trigger
-    /// event is one interval later.
+    /// The time from which intervals are counted, with its offset; no trigger event precedes it.
+    /// Without it, they are counted from the definition of the trigger, and the first trigger event
+    /// is one interval later.
     #[serde(
         serialize_with = "write_time",
         deserialize_with = "read_time",
@@ -69,38 +67,38 @@ pub struct ScheduleSpec {
     )]
     #[schemars(with = "Option<String>")]
     pub anchor: Option<Timestamp>,
-    /// Five fields: minute, hour, day of the month, month and day of the week, such as
-    /// `0 9 * * 1-5`. Months and days of the week may be named by three letters. Where both days
-    /// are given, either is enough.
+    /// Five fields: minute, hour, day of the month, month and day of the week, such as `0 9 * *
+    /// 1-5`. Months and days of the week may be named by three letters. If both days are given, one
+    /// match is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// The time zone of `cron`, such as `Europe/Berlin`; `UTC` without.
+    /// The time zone of `cron`, such as `Europe/Berlin`; default `UTC`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// The policy for missed trigger events; `once` without.
+    /// The policy for missed trigger events; default `once`.
     #[serde(skip_serializing_if = "crate::values::json::is_default")]
     pub missed: MissedPolicy,
-    /// Number of missed trigger events that `all` makes up for, from 1 to 100; 10 without.
+    /// Number of missed trigger events that `all` makes up for, from 1 to 100; default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub missed_max: Option<u32>,
-    /// True if trigger events at whole hours come up to 5 minutes later, always by the same time,
-    /// which follows from the trigger's name. So not all triggers of a host are due at once.
-    /// Without it they come when the schedule says.
+    /// True if trigger events at whole hours are delayed by up to 5 minutes. The delay is constant
+    /// and derived from the trigger's name, so that not all triggers of a host are due at once.
+    /// Without it there is no delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<bool>,
-    /// True if it is over with its first trigger event.
+    /// True if it ends with its first trigger event.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
 }
 
-/// The reason why there is no telling when a trigger is due.
+/// The reason why the next due time of a trigger is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// The definition is no schedule.
     #[error(transparent)]
     Spec(#[from] SpecFault),
-    /// The next trigger event lies beyond what the calendar has.
+    /// The next trigger event is beyond the calendar.
     #[error(transparent)]
     Calendar(#[from] BeyondCalendar),
     /// The next trigger event was not found within the search's limit.
@@ -140,7 +138,7 @@ impl ScheduleSpec {
         }
     }
 
-    /// Checks that no field is there without a meaning, and that numbers are in their ranges.
+    /// Checks that no field is without effect, and that numbers are in their ranges.
     fn check(&self) -> Result<(), SpecFault> {
         let given = [self.at.is_some(), self.every.is_some(), self.cron.is_some()];
         let count = given.iter().filter(|is_given| **is_given).count();
@@ -187,7 +185,7 @@ impl ScheduleSpec {
     }
 }
 
-/// Checks that an interval is no shorter than what a schedule may have.
+/// Checks that an interval is not shorter than the minimum of a schedule.
 pub(super) fn check_interval(field: &str, interval: Interval) -> Result<(), SpecFault> {
     if interval.ms() >= MIN_INTERVAL_MS {
         return Ok(());
@@ -205,7 +203,7 @@ impl Schedule {
     /// Reads a schedule.
     ///
     /// # Errors
-    /// It is none; the error names the field and the fix.
+    /// It is invalid; the error names the field and the fix.
     pub fn parse(spec: &ScheduleSpec) -> Result<Self, ScheduleError> {
         spec.check()?;
         let wants_spread = spec.spread.unwrap_or(false);
@@ -234,10 +232,10 @@ impl Schedule {
         })
     }
 
-    /// Returns the schedule of heartbeats; none of one that is off.
+    /// Returns the schedule of heartbeats; none if they are off.
     ///
     /// # Errors
-    /// The interval or the active hours are none.
+    /// The interval or the active hours are invalid.
     pub fn of_heartbeat(spec: &HeartbeatSpec) -> Result<Option<Self>, ScheduleError> {
         if spec.every == Interval::ZERO {
             return Ok(None);
@@ -257,17 +255,17 @@ impl Schedule {
         }))
     }
 
-    /// Returns whether it is over with its first trigger event.
+    /// Returns whether it ends with its first trigger event.
     #[must_use]
     pub fn is_once(&self) -> bool {
         self.once
     }
 
-    /// Returns the first trigger event after a time; none if there is none. The same name,
-    /// definition and time always give the same.
+    /// Returns the first trigger event after a time, if any. The same name, definition and time
+    /// always give the same result.
     ///
     /// # Errors
-    /// It lies beyond the calendar, or the search for it is too long.
+    /// It is beyond the calendar, or the search for it is too long.
     pub fn next(
         &self,
         name: &TriggerName,
@@ -322,7 +320,7 @@ impl Schedule {
         Ok(count)
     }
 
-    /// The number of plain intervals, which need not be counted one by one.
+    /// The number of plain intervals, which is computed instead of counted.
     fn count_intervals(&self, of: &Owner<'_>, span: Span) -> Option<u32> {
         let Rule::Every {
             interval_ms,
@@ -343,7 +341,7 @@ impl Schedule {
         Some(u32::try_from(until.saturating_sub(after)).unwrap_or(u32::MAX))
     }
 
-    /// Returns by how much its trigger events come later than what was written.
+    /// Returns the delay of its trigger events.
     fn spread_ms(&self, name: &TriggerName) -> u64 {
         if self.is_spread {
             phase(b"spread", name, SPREAD_MS_MAX + 1)
@@ -371,14 +369,14 @@ pub struct Span {
     pub until: Timestamp,
 }
 
-/// The first time after another that is a whole number of intervals after an anchor.
+/// The first time after another that is a multiple of the interval after an anchor.
 fn next_multiple(anchor: Timestamp, interval_ms: u64, after: Timestamp) -> Option<Timestamp> {
     let passed = after.since_ms(anchor).checked_div(interval_ms)?;
     let next = passed.checked_add(1)?.checked_mul(interval_ms)?;
     anchor.0.checked_add(next).map(Timestamp)
 }
 
-/// A number below a limit that follows from a trigger's name.
+/// A number below a limit, derived from a trigger's name.
 fn phase(purpose: &[u8], name: &TriggerName, below: u64) -> u64 {
     let Digest(bytes) = Digest::of_parts(&[purpose, name.as_str().as_bytes()]);
     let eight = bytes.first_chunk::<8>().copied().unwrap_or_default();
@@ -400,7 +398,7 @@ fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timest
     let Some(text) = Option::<String>::deserialize(deserializer)? else {
         return Ok(None);
     };
-    // Without an offset it could be meant in any zone.
+    // Without an offset its zone would be ambiguous.
     let read = text.parse::<jiff::Timestamp>().ok();
     let ms = read.and_then(|time| u64::try_from(time.as_millisecond()).ok());
     match ms {

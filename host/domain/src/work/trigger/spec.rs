@@ -32,7 +32,8 @@ use utoipa::{PartialSchema, ToSchema};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "SpecInput", into = "SpecInput")]
 pub struct TriggerSpec {
-    /// The component that makes messages of its trigger events; none for the one of its kind.
+    /// The component that makes messages of its trigger events; without it, the component of its
+    /// kind.
     pub component: Option<String>,
     /// The user on whose behalf it speaks; none over the API, where it is the caller.
     pub user: Option<UserId>,
@@ -54,9 +55,9 @@ pub struct TriggerSpec {
     pub priority: Option<Priority>,
     /// The model of its turns: an alias of the configuration.
     pub model: Option<String>,
-    /// The recipient of its turns' replies, beside the session.
+    /// The recipient of its turns' replies, in addition to the session.
     pub deliver: Deliver,
-    /// True if it is fired at all.
+    /// True if it may be fired.
     pub enabled: bool,
 }
 
@@ -76,7 +77,7 @@ pub enum TriggerKind {
 }
 
 impl TriggerKind {
-    /// Returns the key under which it is written.
+    /// Returns its key in the definition.
     #[must_use]
     pub fn key(&self) -> &'static str {
         match self {
@@ -114,7 +115,7 @@ impl TriggerSpec {
         self.component.as_deref().unwrap_or(of_kind)
     }
 
-    /// Returns its schedule; none of one that has none, and of a heartbeat that is off.
+    /// Returns its schedule; none for other triggers, and for a heartbeat that is off.
     ///
     /// # Errors
     /// The schedule cannot be read; the error names the field and the fix.
@@ -136,8 +137,8 @@ impl TriggerSpec {
         self.isolated || matches!(&self.on, TriggerKind::Heartbeat(spec) if spec.light)
     }
 
-    /// Returns the target that a component picked, or the configured one; none if it picked one
-    /// that is not granted.
+    /// Returns the target that a component chose, or the configured one; none if the chosen one is
+    /// not granted.
     #[must_use]
     pub fn picked(&self, name: Option<&TriggerTargetName>) -> Option<&TriggerTarget> {
         match name {
@@ -146,7 +147,7 @@ impl TriggerSpec {
         }
     }
 
-    /// Checks it, as far as that needs nothing else of the host.
+    /// Checks it, as far as that needs no other data of the host.
     ///
     /// # Errors
     /// The first fault, with its field and the fix.
@@ -154,7 +155,8 @@ impl TriggerSpec {
         self.faults().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Checks it as one of the configuration, where it also has to say on whose behalf it speaks.
+    /// Checks it as a trigger of the configuration, which also has to name the user on whose behalf
+    /// it speaks.
     ///
     /// # Errors
     /// The first fault, with its field and the fix.
@@ -293,7 +295,7 @@ impl JsonSchema for TriggerSpec {
     }
 }
 
-/// The schema of the configuration's file, in one piece.
+/// The complete schema of the configuration's file.
 impl PartialSchema for TriggerSpec {
     fn schema() -> RefOr<Schema> {
         let mut settings = SchemaSettings::draft2020_12();
@@ -301,7 +303,7 @@ impl PartialSchema for TriggerSpec {
         settings.inline_subschemas = true;
         let schema = settings.into_generator().into_root_schema_for::<Self>();
         let keys: Extensions = schema.as_object().cloned().into_iter().flatten().collect();
-        // It has keys that no builder knows; an object of no type says them as they are.
+        // It has keys without a builder; an untyped object contains them unchanged.
         ObjectBuilder::new()
             .schema_type(SchemaType::AnyValue)
             .extensions(Some(keys))

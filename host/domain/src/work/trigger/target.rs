@@ -1,4 +1,4 @@
-//! Targets: where the messages of a trigger go.
+//! Targets: the destinations of a trigger's messages.
 
 use super::{ABOUT_BYTES_MAX, TARGET_NAME_BYTES_MAX};
 use crate::access::user::UserId;
@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The recipient of a trigger's messages. In JSON an object with one key, such as `{"agent":
-/// "assistant"}`. One that is not there is refused when the trigger is made over the API, and again
-/// when it is fired; it is never taken for another.
+/// "assistant"}`. A missing recipient is refused when the trigger is made over the API, and again
+/// when it is fired; it is never replaced by another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "TargetInput", into = "TargetInput")]
 pub enum TriggerTarget {
@@ -30,8 +30,7 @@ pub enum TriggerTarget {
         /// The turn.
         turn: TurnId,
     },
-    /// The agent that lives at a path, which may make one there: the user's latest chat with it, or
-    /// a new one.
+    /// The agent at a path, which may be made there: the user's latest chat with it, or a new one.
     Path {
         /// The path.
         path: AgentPath,
@@ -43,12 +42,12 @@ pub enum TriggerTarget {
     },
     /// The user's thread on the same topic.
     Smart {
-        /// The threads among which it is searched.
+        /// The threads to search.
         smart: SmartTarget,
     },
 }
 
-/// The threads among which one on the same topic is searched.
+/// The threads that are searched for the same topic.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SmartTarget {
@@ -58,19 +57,19 @@ pub struct SmartTarget {
     /// Only threads with this agent: the id of a definition, an agent's id or its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only threads that are led as this persona.
+    /// Only threads under this persona.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persona: Option<PersonaId>,
 }
 
-/// The recipient of the replies to a trigger's messages, beside the session.
+/// The recipient of the replies to a trigger's messages, in addition to the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Deliver {
     /// To nobody.
     None,
-    /// Into the chat in which the user last wrote to the agent through a connector; to nobody where
-    /// there is none.
+    /// The chat in which the user last wrote to the agent through a connector; nobody if there is
+    /// none.
     #[default]
     Last,
 }
@@ -87,7 +86,7 @@ pub struct NotATarget {
     found: usize,
 }
 
-/// A target as it is written: exactly one of these.
+/// A target in its written form: exactly one of these.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "TriggerTarget")]
@@ -170,12 +169,12 @@ pub(super) struct TargetFault {
     pub(super) key: &'static str,
     /// The fault in it.
     pub(super) message: String,
-    /// The way to correct it.
+    /// The correction.
     pub(super) fix: String,
 }
 
 impl TriggerTarget {
-    /// Returns the key under which it is written.
+    /// Returns its key in the definition.
     #[must_use]
     pub fn key(&self) -> &'static str {
         match self {
@@ -188,7 +187,7 @@ impl TriggerTarget {
         }
     }
 
-    /// Returns who hears what a trigger says there for a user, in words.
+    /// Returns the recipient of a trigger's messages for a user, in words.
     #[must_use]
     pub fn subscriber(&self, user: &UserId) -> String {
         match self {
@@ -209,8 +208,8 @@ impl TriggerTarget {
         }
     }
 
-    /// Returns whether each trigger run can have a session of its own there: only where the target
-    /// is an agent or a persona, and no session that is there already.
+    /// Returns whether each trigger run can have a session of its own there. The target then has to
+    /// be an agent or a persona, and not an existing session.
     #[must_use]
     pub fn may_be_isolated(&self) -> bool {
         match self {
@@ -219,8 +218,7 @@ impl TriggerTarget {
         }
     }
 
-    /// Returns the fault in it that can be told without looking anything up; none where there is
-    /// none.
+    /// Returns the fault that needs no lookup, if any.
     pub(super) fn fault(&self) -> Option<TargetFault> {
         match self {
             Self::Agent { agent } => name_fault("agent", agent),

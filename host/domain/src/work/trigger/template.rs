@@ -1,8 +1,8 @@
-//! Templates of messages: an operator's text, with a few variables in it.
+//! Templates of messages: an operator's text with a few variables.
 //!
-//! A variable is `{{`, a path and `}}`, and nothing else of the template language is there: no
-//! blocks, no filters, no functions, no arithmetic, and no file that could be included. The syntax
-//! is checked when a trigger is defined, so that nothing of it can fail when it is fired.
+//! A variable is `{{`, a path and `}}`. The template language has nothing else: no blocks, no
+//! filters, no functions, no arithmetic, and no includes. The syntax is checked when a trigger is
+//! defined, so that it cannot fail when the trigger is fired.
 
 mod syntax;
 #[cfg(test)]
@@ -27,7 +27,7 @@ pub struct Variables<'a> {
     pub now: Timestamp,
     /// `{{path}}`: the rest of a webhook call's path, or a watched folder.
     pub path: &'a str,
-    /// `{{agent.id}}`: the agent to which the message goes; empty where that is not known yet.
+    /// `{{agent.id}}`: the recipient of the message; empty if it is not known yet.
     pub agent_id: &'a str,
     /// `{{trigger.id}}`: the trigger's name.
     pub trigger_id: &'a str,
@@ -35,7 +35,7 @@ pub struct Variables<'a> {
     pub headers: &'a [(String, String)],
     /// `{{query.x}}`: the query without credentials.
     pub query: &'a [(String, String)],
-    /// `{{payload.a.b[0]}}`: what the trigger event says.
+    /// `{{payload.a.b[0]}}`: the content of the trigger event.
     pub payload: &'a serde_json::Value,
 }
 
@@ -88,8 +88,8 @@ pub(super) fn check_template(field: &str, template: &str) -> Result<(), SpecFaul
     })
 }
 
-/// Fills in the variables of a template. Nothing stands for what is not there, and JSON for objects
-/// and lists.
+/// Fills in the variables of a template. Missing values become empty text; objects and lists become
+/// JSON.
 ///
 /// # Errors
 /// It is malformed, or the message would be too long.
@@ -131,8 +131,8 @@ fn write_value(output: &mut Output, _: &mut State, value: &Value) -> Result<(), 
     written.map_err(|_| minijinja::Error::from(ErrorKind::WriteFailure))
 }
 
-/// Headers or parts of a query, of which the first with a name counts. `_` also stands for `-`, so
-/// that `{{headers.x_event}}` finds `x-event`.
+/// Headers or query parameters; the first with a name counts. `_` also stands for `-`, so that
+/// `{{headers.x_event}}` finds `x-event`.
 #[derive(Debug)]
 struct Fields(Vec<(String, String)>);
 
@@ -163,7 +163,7 @@ impl Object for Fields {
     }
 }
 
-/// A message that does not grow beyond its limit.
+/// A message with a bounded length.
 struct Bounded(Vec<u8>);
 
 impl io::Write for Bounded {

@@ -1,4 +1,4 @@
-//! Trigger events: what happened, and what a trigger keeps between them.
+//! Trigger events: their causes, and the state that a trigger keeps between them.
 
 use super::{FileChanges, HostEvent, STATE_BYTES_MAX, WebhookCall};
 use crate::values::time::Timestamp;
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TriggerEvent {
-    /// A time of its schedule has come.
+    /// A time of its schedule is due.
     Due {
         /// Time at which it was due.
         due: Timestamp,
-        /// Trigger events before it that were missed, and are dealt with by this one.
+        /// Missed trigger events before it, which this one includes.
         #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
         missed: u32,
     },
@@ -23,11 +23,11 @@ pub enum TriggerEvent {
     Heartbeat {
         /// Time at which it was due.
         due: Timestamp,
-        /// The text of the checklist; none where no file is configured.
+        /// The text of the checklist; none if no file is configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checklist: Option<String>,
     },
-    /// A webhook was called, by a sender that was verified.
+    /// A verified sender called a webhook.
     Webhook(WebhookCall),
     /// Files of a watched folder changed.
     Files(FileChanges),
@@ -36,13 +36,12 @@ pub enum TriggerEvent {
 }
 
 impl TriggerEvent {
-    /// Returns whether it carries content that came from outside, so that the messages made of it
-    /// are marked untrusted.
+    /// Returns whether it has content from outside. Its messages are then marked untrusted.
     #[must_use]
     pub fn is_from_outside(&self) -> bool {
         match self {
             Self::Due { .. } => false,
-            // A file is what whoever may write there has made of it.
+            // Anybody with write access may have written the file.
             Self::Heartbeat { checklist, .. } => checklist.is_some(),
             Self::Webhook(_) | Self::Files(_) | Self::Event(_) => true,
         }
@@ -60,7 +59,7 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns when it was due; none of one that comes of no schedule.
+    /// Returns when it was due; none for an event without a schedule.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         match self {
@@ -69,8 +68,8 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns its content as templates see it: the payload of a webhook, the data of an event of
-    /// the host, and what there is to say of the others.
+    /// Returns its content for templates: the payload of a webhook, the data of a host event, and
+    /// the facts about other events.
     #[must_use]
     pub fn payload(&self) -> Value {
         match self {
@@ -89,7 +88,7 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns the headers of a webhook call; none of anything else.
+    /// Returns the headers of a webhook call; none for others.
     #[must_use]
     pub fn headers(&self) -> &[(String, String)] {
         match self {
@@ -98,7 +97,7 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns the query of a webhook call; none of anything else.
+    /// Returns the query of a webhook call; none for others.
     #[must_use]
     pub fn query(&self) -> &[(String, String)] {
         match self {
@@ -107,8 +106,8 @@ impl TriggerEvent {
         }
     }
 
-    /// Returns the rest of a webhook call's path, and of changed files the folder's name; empty of
-    /// anything else.
+    /// Returns the rest of a webhook call's path, or the folder's name of changed files; empty for
+    /// others.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
@@ -130,7 +129,7 @@ pub struct TriggerState {
 }
 
 impl TriggerState {
-    /// Returns whether it is small enough to be kept.
+    /// Returns whether it is small enough to store.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.bytes.len() <= STATE_BYTES_MAX

@@ -1,4 +1,4 @@
-//! Webhooks: calls of `POST /hooks/<name>`, verified before anything of them is looked at.
+//! Webhooks: calls of `POST /hooks/<name>`, verified before any content is read.
 
 mod body;
 mod call;
@@ -23,19 +23,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookSpec {
-    /// The way in which its callers prove who they are.
+    /// The method by which its callers authenticate.
     pub auth: WebhookAuth,
-    /// The header with the sender's own id of a call, under which it is taken once within seven
-    /// days. Known ones are found without it: `X-GitHub-Delivery`, `webhook-id`, `Idempotency-Key`
-    /// and those of CloudEvents; else it is a digest of the call. Not with the schemes `github` and
-    /// `stripe`, whose calls are told by what is signed.
+    /// The header with the sender's own id of a call, under which it is accepted once within seven
+    /// days. Known headers are found without it: `X-GitHub-Delivery`, `webhook-id`,
+    /// `Idempotency-Key` and those of CloudEvents. Otherwise the id is a digest of the call. It is
+    /// not allowed with the schemes `github` and `stripe`, whose calls are identified by the signed
+    /// content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// The status of a call that was taken: 202 for `accepted`, which is the default, 200 for
-    /// `now`, for senders that take nothing else.
+    /// The status of an accepted call: 202 for `accepted`, which is the default, 200 for `now`, for
+    /// senders that require it.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     pub answer: WebhookAnswer,
-    /// Bytes of a call's body, 1048576 at most; 262144 without.
+    /// Bytes of a call's body, at most 1048576; default 262144.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_048_576))]
     pub bytes_max: Option<u32>,
@@ -61,15 +62,15 @@ pub enum WebhookAuth {
         secret: String,
         /// The scheme.
         scheme: HmacScheme,
-        /// The header with the signature in hexadecimal digits or in base64, of `plain`; with or
-        /// without `sha256=` before it.
+        /// The header with the signature in hexadecimal digits or in base64, for `plain`; with or
+        /// without the prefix `sha256=`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         header: Option<String>,
-        /// The header with the seconds of the signature, of `plain`: then time, `.` and body are
-        /// signed. Without it the body alone is.
+        /// The header with the seconds of the signature, for `plain`: then time, `.` and body are
+        /// signed. Without it only the body is signed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timestamp_header: Option<String>,
-        /// Seconds by which the time of a signature may be off, from 1 to 3600; 300 without.
+        /// Seconds by which the time of a signature may be off, from 1 to 3600; default 300.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(range(min = 1, max = 3_600))]
         tolerance_s: Option<u32>,
@@ -90,7 +91,7 @@ pub enum HmacScheme {
 
 words!(HmacScheme { Github = "github", Stripe = "stripe", Plain = "plain" });
 
-/// The answer to a call that was taken. It is given when the call is stored, and not before.
+/// The response to an accepted call. It is sent after the call is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WebhookAnswer {
@@ -123,7 +124,7 @@ impl WebhookAuth {
         }
     }
 
-    /// Returns the scheme of its signatures; none of a token.
+    /// Returns the scheme of its signatures; none for a token.
     fn scheme(&self) -> Option<HmacScheme> {
         match self {
             Self::Token { .. } => None,
@@ -131,8 +132,8 @@ impl WebhookAuth {
         }
     }
 
-    /// Returns milliseconds by which the time of a signature may be off; none where signatures have
-    /// no time.
+    /// Returns the milliseconds by which the time of a signature may be off; none for signatures
+    /// without a time.
     fn tolerance_ms(&self) -> Option<u64> {
         match self {
             Self::Token { .. } => None,
@@ -215,7 +216,7 @@ impl WebhookAuth {
 }
 
 impl WebhookSpec {
-    /// Returns bytes that the body of a call may have.
+    /// Returns the most bytes of a call's body.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
         let asked = self.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
@@ -238,8 +239,8 @@ impl WebhookSpec {
         faults
     }
 
-    /// Checks the header with the sender's id: where headers are not signed and the body says which
-    /// call it is, one would only help to repeat a call.
+    /// Checks the header with the sender's id. If headers are not signed and the body identifies
+    /// the call, such a header would only help to replay a call.
     fn check_call_id(&self) -> Result<(), SpecFault> {
         let scheme = self.auth.scheme();
         if let Some(scheme @ (HmacScheme::Github | HmacScheme::Stripe)) = scheme

@@ -1,4 +1,4 @@
-//! Time zones, from the database that is part of this program: nothing is read from the machine.
+//! Time zones, from the database in this program: the machine's database is not used.
 
 use super::{SpecFault, ZONE_BYTES_MAX};
 use crate::values::time::Timestamp;
@@ -6,13 +6,13 @@ use jiff::civil;
 use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use std::sync::LazyLock;
 
-/// Likeness from which another zone's name is proposed.
+/// Similarity from which another zone's name is proposed.
 const LIKENESS_MIN: f64 = 0.8;
 
-/// The database, with the zones that were read so far.
+/// The database, with the zones read so far.
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// A time beyond what the calendar has.
+/// A time beyond the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the calendar of schedules ends with the year 9999")]
 pub struct BeyondCalendar;
@@ -47,13 +47,13 @@ impl Zone {
         Err(SpecFault::new(field, message, fix))
     }
 
-    /// Returns what a clock there shows.
+    /// Returns the time that a clock there shows.
     pub(super) fn local(&self, time: Timestamp) -> Result<civil::DateTime, BeyondCalendar> {
         Ok(self.0.to_datetime(instant(time)?))
     }
 
-    /// Returns when a clock there shows a time. One that it never shows is when it is put forward
-    /// past it, and one that it shows twice is when it first does.
+    /// Returns when a clock there shows a time. For a skipped time that is the moment of the
+    /// change. For a time shown twice it is the first moment.
     pub(super) fn resolve(&self, shown: civil::DateTime) -> Result<Timestamp, BeyondCalendar> {
         let ambiguous = self.0.to_ambiguous_timestamp(shown);
         let found = match ambiguous.offset() {
@@ -61,7 +61,7 @@ impl Zone {
                 ambiguous.earlier()
             }
             AmbiguousOffset::Gap { .. } => {
-                // With the offset from after the gap it lies before the gap, by up to its length.
+                // With the offset from after the gap it is before the gap, by up to its length.
                 let before = ambiguous.earlier().map_err(|_| BeyondCalendar)?;
                 let mut changes = self.0.following(before);
                 return timestamp(changes.next().ok_or(BeyondCalendar)?.timestamp());
@@ -70,7 +70,7 @@ impl Zone {
         timestamp(found.map_err(|_| BeyondCalendar)?)
     }
 
-    /// Returns the offset of clocks there, and when it changes next; none where it never does.
+    /// Returns the offset of clocks there, and the time of its next change, if any.
     pub(super) fn offset(&self, time: Timestamp) -> Result<LocalOffset, BeyondCalendar> {
         let at = instant(time)?;
         let changes = match self.0.following(at).next() {
@@ -84,7 +84,7 @@ impl Zone {
     }
 }
 
-/// An offset of clocks, as long as it lasts.
+/// An offset of clocks, and its duration.
 pub(super) struct LocalOffset {
     zone: TimeZone,
     /// Time at which it changes.
@@ -92,7 +92,7 @@ pub(super) struct LocalOffset {
 }
 
 impl LocalOffset {
-    /// Returns what a clock with this offset shows.
+    /// Returns the time that a clock with this offset shows.
     pub(super) fn local(&self, time: Timestamp) -> Result<civil::DateTime, BeyondCalendar> {
         Ok(self.zone.to_datetime(instant(time)?))
     }

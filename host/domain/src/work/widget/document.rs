@@ -1,9 +1,8 @@
-//! The widgets as a document: JSON Schemas of what each may be shown and of how each may be
-//! answered, for clients that know nothing else.
+//! The widgets as a document: JSON Schemas of each widget's props and answers, for clients that
+//! know nothing else.
 //!
-//! Answers come from the very functions that make the schema of one question's answer, at their
-//! widest bounds; props are said once more, with the bounds that the check has, and a test compares
-//! what the two take.
+//! Answers use the functions that make the schema of one question's answer, at their widest bounds.
+//! Props are described separately, with the bounds of the check, and a test compares the two.
 
 use serde_json::{Map, Value, json};
 use shapes::widget::{
@@ -27,9 +26,9 @@ pub const WIDGETS: [&str; 9] = [
     "file_upload",
 ];
 
-/// The schema of an answer to a widget, whatever it is shown: the schema of one question's answer
-/// differs from it in its bounds alone. Any object for a form, which is answered by what its own
-/// schema describes.
+/// The schema of an answer to a widget, for any props: the schema of one question's answer differs
+/// from it only in its bounds. Any object for a form, whose answer is described by the form's own
+/// schema.
 #[must_use]
 pub fn answer(widget: &str) -> Value {
     let options = i64::try_from(*OPTIONS.end()).unwrap_or(i64::MAX);
@@ -46,15 +45,15 @@ pub fn answer(widget: &str) -> Value {
     }
 }
 
-/// The schema of the answer that passes on a question, where its prop `skippable` allows that.
+/// The schema of the answer that skips a question, if its prop `skippable` allows that.
 #[must_use]
 pub fn skipped_answer() -> Value {
     skipped()
 }
 
-/// The schema of what a widget is shown. Lengths are in characters, as JSON Schema counts; the host
-/// counts bytes, so that text beyond ASCII reaches its limit earlier. What one prop means to
-/// another, such as `min` and `max`, is in the descriptions.
+/// The schema of a widget's props. Lengths are in characters, as JSON Schema counts. The host
+/// counts bytes, so that text beyond ASCII reaches its limit earlier. Relations between props, such
+/// as `min` and `max`, are in the descriptions.
 #[must_use]
 pub fn props(widget: &str) -> Value {
     let (fields, required): (Value, &[&str]) = match widget {
@@ -177,7 +176,7 @@ fn count(reported: &str, least: i64) -> Value {
     )
 }
 
-// Props that may be missing may be null too, which is the same.
+// Optional props may also be null, with the same meaning.
 
 fn number(reported: &str, range: &RangeInclusive<i64>) -> Value {
     json!({ "description": reported, "type": ["integer", "null"], "minimum": range.start(), "maximum": range.end() })

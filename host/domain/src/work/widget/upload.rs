@@ -1,7 +1,7 @@
-//! Answers to `file_upload`: the files of the session that they name, the small ones that they
-//! bring along, and what of that does not fit.
+//! Answers to `file_upload`: the session files that they name, the small files that they contain,
+//! and the errors in both.
 //!
-//! Whichever way a file came, the agent reads the same of it: digest, name, media type and size.
+//! The agent reads the same data of a file from either source: digest, name, media type and size.
 //! Its bytes are a blob.
 
 #[cfg(test)]
@@ -17,19 +17,19 @@ use shapes::widget::{INLINE_BYTES_MAX, UPLOAD_BYTES_MAX, UPLOAD_FILES};
 
 /// The widget.
 const WIDGET: &str = "file_upload";
-/// The field in which an answer has its files.
+/// The field of an answer that contains its files.
 const FILES: &str = "files";
 
-/// The part of an answer that does not fit.
+/// The invalid part of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
     /// A JSON pointer into the answer.
     pub place: String,
-    /// The problem, and what it has to be.
+    /// The problem, and the requirement.
     pub problem: String,
 }
 
-/// A file that stands in an answer, and is to be kept as one of the session's.
+/// A file contained in an answer, to be stored as one of the session's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brought {
     /// Its entry among the session's files.
@@ -43,7 +43,7 @@ pub struct Brought {
 pub struct AnswerWithFiles {
     /// The answer as the agent reads it.
     pub answer: Value,
-    /// The files that its session did not have before.
+    /// The new files of its session.
     pub brought: Vec<Brought>,
 }
 
@@ -53,12 +53,12 @@ pub fn may_have_files(action: &ClientAction) -> bool {
     action.widget == WIDGET
 }
 
-/// Checks the files of an answer against what was asked and the files that the session has. None
-/// for an answer without files: to another widget, one that passes on the question, or one that
-/// fits a schema of the agent's own and has none.
+/// Checks the files of an answer against the question and the session's files. None for an answer
+/// without files: to another widget, one that skips the question, or one that fits a schema of the
+/// agent's own and has none.
 ///
 /// # Errors
-/// The first file that does not fit.
+/// The first invalid file.
 pub fn accept(
     action: &ClientAction,
     answer: &Value,
@@ -128,11 +128,11 @@ fn is_same(one: &File, other: &File) -> bool {
 /// A file of an answer.
 struct FileAnswer {
     file: File,
-    /// Its bytes, when they stand in the answer.
+    /// Its bytes, if the answer contains them.
     content: Option<Vec<u8>>,
 }
 
-/// The field at fault and what is wrong with it; an empty field for the entry as a whole.
+/// The field at fault and its fault; an empty field for the entry as a whole.
 type UploadFault = (&'static str, String);
 
 fn read(entry: &Value, known: &[File]) -> Result<FileAnswer, UploadFault> {
@@ -240,7 +240,7 @@ fn inline(
         media_type: media_type.to_owned(),
         bytes: content.len() as u64,
     };
-    // What it was called a kind of when it first came stays so.
+    // The media type of the first upload is kept.
     let file = known
         .iter()
         .find(|known| is_same(known, &file))

@@ -1,11 +1,11 @@
-//! The table of addresses that are not the public internet, each with the document that says so.
+//! The table of addresses outside the public internet, each with its document.
 
 use super::{AddressRange, Reach};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address of a metadata or credential service, and whose it is.
+/// The address of a metadata or credential service, and its owner.
 type Metadata = (IpAddr, &'static str);
-/// A range, where it leads, and the document that says so.
+/// A range, its kind of network, and the document that defines it.
 type Special = (AddressRange, Reach, &'static str);
 
 const fn v4(octets: [u8; 4]) -> IpAddr {
@@ -35,7 +35,7 @@ const fn r6<const N: usize>(
     (AddressRange::new(v6(segments), prefix), reach, source)
 }
 
-/// Addresses at which clouds answer with credentials to any client inside the machine.
+/// Addresses where clouds return credentials to any client inside the machine.
 const METADATA: &[Metadata] = &[
     (
         v4([169, 254, 169, 254]),
@@ -73,8 +73,8 @@ const METADATA: &[Metadata] = &[
     ),
 ];
 
-/// The registries of special-purpose addresses (RFC 6890 and what updated it). The first range that
-/// contains an address decides, so that narrow ones stand before wide ones.
+/// The registries of special-purpose addresses (RFC 6890 and its updates). The first range that
+/// contains an address decides, so narrow ranges precede wide ones.
 const SPECIAL: &[Special] = &[
     r4(
         [0, 0, 0, 0],
@@ -144,13 +144,13 @@ const SPECIAL: &[Special] = &[
     r6([0xff00], 8, Reach::Multicast, "RFC 4291 section 2.7"),
 ];
 
-/// The addresses of metadata services, and whose each is.
+/// The addresses of metadata services, with their owners.
 pub fn metadata() -> impl Iterator<Item = Metadata> {
     METADATA.iter().copied()
 }
 
-/// The ranges that are not the public internet, each with its document. Narrow ones come before the
-/// wide ones that contain them.
+/// The ranges outside the public internet, each with its document. Narrow ones precede the wide
+/// ones that contain them.
 pub fn special_ranges() -> impl Iterator<Item = Special> {
     SPECIAL.iter().copied()
 }

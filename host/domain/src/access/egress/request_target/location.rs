@@ -1,9 +1,10 @@
-//! The location of a redirect, as servers write it, turned into the reference that it stands for.
+//! The location of a redirect, as servers write it, converted to a reference.
 
 use std::fmt::Write as _;
 use url::{Host, Url};
 
-/// Writes a location as a reference. What cannot be one is left as it is, to be refused.
+/// Writes a location as a reference. Text that cannot be a reference stays unchanged, and is
+/// refused later.
 pub(super) fn written(location: &[u8]) -> String {
     let location = location.trim_ascii();
     let end = location.iter().position(|byte| *byte == b'#');
@@ -15,7 +16,7 @@ pub(super) fn written(location: &[u8]) -> String {
     if head.is_empty() && needs_dot(rest) {
         reference.push_str("./");
     }
-    // Browsers would read a host from what begins with two of either, and other readers a path.
+    // After two of either, browsers read a host, and other parsers a path.
     let names_host = head.is_empty()
         && matches!(rest, [b'/' | b'\\', b'/' | b'\\', ..])
         && !rest.starts_with(b"//");
@@ -43,7 +44,7 @@ pub(super) fn written(location: &[u8]) -> String {
     reference
 }
 
-/// The length of scheme and host, with what is between them; zero if there are none.
+/// The length of scheme, separator and host; zero if there are none.
 fn authority_end(location: &[u8]) -> usize {
     let is_end = |byte: &u8| matches!(byte, b'/' | b'?');
     let scheme = location
@@ -74,8 +75,8 @@ fn needs_dot(path: &[u8]) -> bool {
     parts.next().is_some() && !is_scheme(first)
 }
 
-/// Scheme and host, with the name as punycode. An address in letters of another script is left as
-/// it is, and so refused.
+/// Scheme and host, with the name as punycode. An address in another script stays unchanged, and is
+/// refused later.
 fn head_written(head: &[u8]) -> String {
     let given = String::from_utf8_lossy(head).into_owned();
     if given.is_ascii() || given.contains(['@', '%', '\\']) {

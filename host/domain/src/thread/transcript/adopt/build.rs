@@ -1,4 +1,4 @@
-//! Turns of what was said: where each begins and ends, and what it becomes.
+//! Turns from messages: where each begins and ends, and what it contains.
 
 use super::{
     ABORTED_CALL, Adoption, COPIED_BYTES_MAX, COPIED_MESSAGES_MAX, Compacts, ForeignMessage,
@@ -14,27 +14,28 @@ use crate::values::digest::Digest;
 use crate::values::id::{RunId, SessionId, TurnId};
 use std::collections::{HashMap, HashSet};
 
-/// The turns, and where what was said went.
+/// The turns, and the turn of each message.
 #[derive(Debug)]
 pub(in crate::thread::transcript) struct Adopted {
     /// The turns, each after its parent.
     pub(in crate::thread::transcript) turns: Vec<TranscriptTurn>,
-    /// The turn of each message: the one that ends with it, or else the first that has it.
+    /// The turn of each message: the one that ends with it, or otherwise the first that contains
+    /// it.
     pub(in crate::thread::transcript) homes: Vec<TurnId>,
-    /// The faults of messages that no turn has: results without a call.
+    /// The faults of messages outside all turns: results without a call.
     pub(in crate::thread::transcript) faults: Vec<TranscriptFault>,
 }
 
 /// The division of messages into turns.
 struct Plan {
-    /// The index at which its turn begins, for each message.
+    /// The start of its turn, for each message, as an index.
     starts: Vec<usize>,
     /// True if a turn ends with it, for each message.
     ends: Vec<bool>,
 }
 
-/// Makes turns. Parents stand before their children; `head` is where the session stands, which is
-/// the end of a turn too.
+/// Makes turns. Parents precede their children; `head` is the session's position, which is the end
+/// of a turn too.
 pub(in crate::thread::transcript) fn turns(
     said: &[ForeignMessage],
     head: Option<usize>,
@@ -111,9 +112,9 @@ struct Copied {
 
 fn plan(said: &[ForeignMessage], head: Option<usize>) -> Plan {
     let mut starts: Vec<usize> = Vec::with_capacity(said.len());
-    // Whether the turn has an answer up to here.
+    // True for each message whose turn has an answer by then.
     let mut answered: Vec<bool> = Vec::with_capacity(said.len());
-    // Calls of the turn that wait for their results up to here.
+    // The turn's calls without results up to here.
     let mut open: Vec<usize> = Vec::with_capacity(said.len());
     let mut goes_on: HashSet<usize> = HashSet::new();
     let mut is_left: HashSet<usize> = HashSet::new();
@@ -197,8 +198,7 @@ fn path(
     Ok(path)
 }
 
-/// Returns the mark of a compaction on the turns before it. None when nothing stands before what it
-/// keeps.
+/// Returns the mark of a compaction on the turns before it. None if no turn precedes the kept part.
 fn marked<'a>(
     compacts: Compacts,
     kept: Option<TurnId>,
@@ -207,7 +207,7 @@ fn marked<'a>(
 ) -> Option<Mark> {
     let before = parent?;
     let mut at = Some(before);
-    // What is kept on another branch is not kept on this one.
+    // A turn kept on another branch is not kept on this one.
     let kept = loop {
         match (kept, at) {
             (Some(turn), Some(node)) if node.id == turn => break Some(node),
@@ -223,7 +223,7 @@ fn marked<'a>(
     })
 }
 
-/// The place at which a turn joins the tree, and the mark of one that is a compaction.
+/// The place at which a turn joins the tree, and the mark if it is a compaction.
 #[derive(Clone, Copy)]
 struct Joins<'a> {
     parent: Option<&'a TurnNode>,
@@ -231,7 +231,7 @@ struct Joins<'a> {
     mark: Option<Mark>,
 }
 
-/// Makes a turn. Returns with it the faults of results that no call waits for.
+/// Makes a turn. Returns it with the faults of results without a waiting call.
 fn make(
     said: &[&ForeignMessage],
     joins: Joins<'_>,
@@ -299,9 +299,9 @@ fn make(
     (turn, orphans)
 }
 
-/// The run that a turn is taken to be of: it follows from the session, from the adoption and from
-/// what ends the turn, and says the turn's time. A file that is adopted twice gives runs, and so
-/// messages, of their own each time.
+/// The run of an adopted turn: its id is derived from the session, from the adoption and from the
+/// last entry of the turn, and contains the turn's time. A file that is adopted twice gets new
+/// runs, and so new messages, each time.
 fn run(session: SessionId, adoption: &Adoption, key: &str, time_ms: u64) -> RunId {
     let Digest(digest) = Digest::of_parts(&[
         b"imported run",
@@ -318,13 +318,13 @@ fn run(session: SessionId, adoption: &Adoption, key: &str, time_ms: u64) -> RunI
     )
 }
 
-/// The salt that those of a run's messages follow from.
+/// The salt from which those of a run's messages are derived.
 fn salt(adoption: &Adoption, run: RunId) -> crate::values::digest::Salt {
     let Digest(digest) = adoption.salt.digest(run.0.as_bytes());
     crate::values::digest::Salt(*digest.first_chunk().unwrap_or(&[0; 16]))
 }
 
-/// The messages of a turn in the making.
+/// The messages of a turn under construction.
 struct Telling {
     next: u64,
     salt: crate::values::digest::Salt,
@@ -379,8 +379,7 @@ impl Telling {
                 failed: false,
             });
         }
-        // Nobody here vouches for what another program wrote, least of all for what its tools
-        // found.
+        // Nobody here vouches for another program's text, least of all for its tools' results.
         self.put(Draft {
             role: said.role,
             parts: said.parts.clone(),
@@ -405,7 +404,7 @@ impl Telling {
         }
     }
 
-    /// Adds the mark of a compaction to its message, which is the only one.
+    /// Adds the mark of a compaction to its only message.
     fn mark(&mut self, mark: Option<&Mark>) {
         if let (Some(mark), Some(message)) = (mark, self.messages.last_mut()) {
             message.parts.push(mark.part());

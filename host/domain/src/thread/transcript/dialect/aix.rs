@@ -1,4 +1,5 @@
-//! aix's dialect: one thread, line by line, as its reader of pi-agent sessions takes it.
+//! aix's dialect: one thread, line by line, in the form that its reader of pi-agent sessions
+//! accepts.
 //!
 //! ```text
 //! {"type":"session","version":"1.0","id":…,"timestamp":…,"cwd":<the agent's path>,"agentHost":{"agent-host.session":…}}
@@ -8,20 +9,21 @@
 //! {"type":"agent-host.end","agentHost":{"agent-host.end":…}}
 //! ```
 //!
-//! aix's reader decodes each line into fixed fields and passes over fields and types that it does
-//! not know, so `agentHost` and the lines of records do not disturb it. Three of its ways shape
-//! what is written. The version must be a text: it drops a line whose field has another type. A
-//! line may have 10 MiB with its line break: it stops without a word at a longer one, so a message
-//! that would make one is an error here, and what is long belongs into a blob, which is written in
-//! chunks. It takes the `text` blocks of a message and makes nothing of a message without any: so
-//! results of tools and notices are `user` lines with blocks of other types, and do not divide a
-//! turn; a `user` line that it sees does. The last line of an assistant has the turn's id as its
-//! `uuid`, which aix then takes as the id of its own turn.
+//! aix's reader decodes each line into fixed fields and ignores unknown fields and types, so
+//! `agentHost` and the lines of records do not disturb it. Three of its properties determine what
+//! is written. First, the version must be a text: the reader drops a line whose field has another
+//! type. Second, a line may have 10 MiB with its line break: the reader stops silently at a longer
+//! one. So a message that would make one is an error here, and long content belongs into a blob,
+//! which is written in chunks. Third, the reader takes the `text` blocks of a message and ignores a
+//! message without any. So results of tools and notices are `user` lines with blocks of other
+//! types, and do not divide a turn; other `user` lines do. The last line of an assistant has the
+//! turn's id as its `uuid`, which aix then uses as the id of its own turn.
 //!
-//! A flat file has one thread, and so has what is written:
-//! [`crate::thread::transcript::Transcript::thread`] cuts one out of a tree.
+//! A flat file has one thread, and so has a written file:
+//! [`crate::thread::transcript::Transcript::thread`] takes one out of a tree.
 //!
-//! It can go: deleting it takes this file and `aix/` (440 lines), and its arms in `dialect.rs`.
+//! This module can be removed: delete this file and `aix/` (440 lines), and its arms in
+//! `dialect.rs`.
 
 mod foreign;
 
@@ -35,16 +37,16 @@ use crate::thread::transcript::line::{self, OWN_DEPTH_MAX, Records, Written};
 use crate::thread::transcript::{Adoption, Reading, Transcript, TranscriptTurn};
 use serde_json::{Map, Value, json};
 
-/// The field that has what is this host's own. aix compares names without regard to case and has
-/// none like it.
+/// The field for this host's own data. aix compares names without regard to case and has no such
+/// field.
 pub const FIELD: &str = "agentHost";
 /// The version of a session's line.
 pub const VERSION: &str = "1.0";
 
-/// Writes a transcript that is one thread.
+/// Writes a transcript with a single thread.
 ///
 /// # Errors
-/// It is a tree, it is not sound, or it would not be read again: see [`Unwritable`].
+/// It is a tree, it is inconsistent, or it could not be read back: see [`Unwritable`].
 pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     transcript.check()?;
     let mut before = None;
@@ -73,7 +75,7 @@ pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     Ok(written.finish())
 }
 
-/// A line that holds a record and nothing else.
+/// A line with a record and nothing else.
 fn record(name: &str, record: &Value) -> Value {
     json!({ "type": name, FIELD: { name: record } })
 }
@@ -114,7 +116,7 @@ fn write_turn(
     })
 }
 
-/// The type of a message's line, and what aix is shown.
+/// The type of a message's line, and its visible content for aix.
 fn shown(message: &Message, turn: &TranscriptTurn) -> (&'static str, Value) {
     let blocks: Vec<Value> = message.parts.iter().filter_map(block).collect();
     match (message.role, &message.answers) {
@@ -142,7 +144,7 @@ fn shown(message: &Message, turn: &TranscriptTurn) -> (&'static str, Value) {
     }
 }
 
-/// Returns the block that shows a part. Nothing is shown of what a provider keeps for itself.
+/// Returns the block that shows a part. A provider's opaque data is not shown.
 fn block(part: &Part) -> Option<Value> {
     Some(match part {
         Part::Text { text } => json!({ "type": "text", "text": text }),
@@ -162,11 +164,11 @@ fn block(part: &Part) -> Option<Value> {
     })
 }
 
-/// Reads a file: exactly what this host wrote, or what another program's file is taken as, for
-/// which see [`read_foreign`].
+/// Reads a file, whether written by this host or by another program; for the latter see
+/// [`read_foreign`].
 ///
 /// # Errors
-/// The first thing in it because of which nothing is taken of it.
+/// The first fault for which the whole file is refused.
 pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
     let first = line::split(file)?.into_iter().next();
     let first = first.and_then(|(number, text)| {
@@ -193,7 +195,7 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault
     collected.reading(file, write)
 }
 
-/// Returns the fields of a line that are this host's own.
+/// Returns this host's own fields of a line.
 fn own(map: &Map<String, Value>) -> Option<&Map<String, Value>> {
     map.get(FIELD).and_then(Value::as_object)
 }

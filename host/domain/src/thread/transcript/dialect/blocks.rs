@@ -1,5 +1,5 @@
-//! Content blocks of other programs, as parts: text, images, calls, and everything else as it is.
-//! And the provider and the model that other programs are shown for a message.
+//! Content blocks of other programs, as parts: text, images and calls are converted, other blocks
+//! stay unchanged. Also the provider and the model of a message for other programs.
 
 use crate::thread::cut_off::is_by_host;
 use crate::thread::message::{Message, Part};
@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The provider of opaque parts that were made of other programs' blocks: none, so that they never
-/// go to one.
+/// The provider of opaque parts made of other programs' blocks: it does not exist, so the parts are
+/// never sent to one.
 pub(super) const PROVIDER: &str = "imported";
 
 /// The bytes of images, by their digests.
@@ -21,9 +21,9 @@ pub(super) type Blocks = BTreeMap<Digest, Vec<u8>>;
 
 /// The parts of a message's content, which is a text or a list of blocks.
 ///
-/// `text` becomes text, with its `textSignature` in an opaque part behind it; `image` a blob;
-/// `toolCall` a call, with its `thoughtSignature` behind it. Every other block, `thinking` among
-/// them, is kept whole as an opaque part.
+/// `text` becomes text, followed by an opaque part with its `textSignature`; `image` a blob;
+/// `toolCall` a call, followed by its `thoughtSignature`. Every other block, `thinking` among them,
+/// is kept whole as an opaque part.
 pub(super) fn parts(
     message: &Fields<'_>,
     name: &str,
@@ -92,7 +92,7 @@ fn block_parts(
         }
         "toolCall" => {
             let arguments = match block.value("arguments") {
-                // As the model wrote them, which need not be JSON.
+                // The model's own text, which may not be JSON.
                 Some(Value::String(text)) => text.clone(),
                 Some(arguments) => arguments.to_string(),
                 None => "{}".to_owned(),
@@ -111,7 +111,7 @@ fn block_parts(
     Ok(())
 }
 
-/// The provider and the model that an assistant's message is from, as far as it is known.
+/// The provider and the model of an assistant's message, as far as known.
 pub(super) fn made_by<'m>(message: &'m Message, models: &'m [String]) -> (&'m str, &'m str) {
     let opaque = message.parts.iter().find_map(|part| match part {
         Part::Opaque {
@@ -131,7 +131,7 @@ pub(super) fn made_by<'m>(message: &'m Message, models: &'m [String]) -> (&'m st
     })
 }
 
-/// The provider that a message of no known one is shown as.
+/// The provider that is shown for a message with an unknown one.
 pub(super) fn namespace() -> &'static str {
     exact::MESSAGE.split('.').next().unwrap_or_default()
 }

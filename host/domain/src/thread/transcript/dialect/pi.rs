@@ -13,12 +13,13 @@
 //! custom agent-host.end              the last entry, a child of the head: pi goes on from there
 //! ```
 //!
-//! Entries have ids of 8 hexadecimal digits that follow from the session and their order. `custom`
-//! entries are no part of what pi sends to a model. pi needs more of an assistant's message than a
-//! transcript has: `api` is a guess from the provider, costs are 0, a turn's usage stands at its
-//! last assistant message, arguments of a call that are no JSON object stand under `arguments`.
+//! Entries have ids of 8 hexadecimal digits that are derived from the session and their order. pi
+//! sends `custom` entries to no model. pi requires more of an assistant's message than a transcript
+//! has: `api` is guessed from the provider, costs are 0, a turn's usage is at its last assistant
+//! message, arguments of a call other than a JSON object are under `arguments`.
 //!
-//! It can go: deleting it takes this file and `pi/` (1,020 lines), and its arms in `dialect.rs`.
+//! This module can be removed: delete this file and `pi/` (1,020 lines), and its arms in
+//! `dialect.rs`.
 
 mod foreign;
 mod show;
@@ -43,7 +44,7 @@ pub const VERSION: u64 = 3;
 /// Writes a transcript.
 ///
 /// # Errors
-/// It is not sound, or it would not be read again: see [`Unwritable`].
+/// It is inconsistent, or it could not be read back: see [`Unwritable`].
 pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     transcript.check()?;
     let header = &transcript.header;
@@ -113,7 +114,7 @@ pub fn write(transcript: &Transcript) -> Result<Vec<u8>, Unwritable> {
     Ok(entries.written.finish())
 }
 
-/// The first line of a file, which says what session it is of.
+/// The first line of a file, which identifies its session.
 fn first_line(header: &Header) -> Value {
     let mut first = json!({
         "type": "session", "version": VERSION, "id": header.session, "timestamp": header.created.to_string(), "cwd": header.agent_path,
@@ -124,11 +125,11 @@ fn first_line(header: &Header) -> Value {
     first
 }
 
-/// Reads a file: exactly what this host wrote, or what another program's file is taken as, for
-/// which see [`read_foreign`].
+/// Reads a file, whether written by this host or by another program; for the latter see
+/// [`read_foreign`].
 ///
 /// # Errors
-/// The first thing in it because of which nothing is taken of it.
+/// The first fault for which the whole file is refused.
 pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
     let second = line::split(file)?.into_iter().nth(1);
     let second = second.and_then(|(number, text)| {
@@ -150,7 +151,7 @@ pub fn read(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault
             .and_then(Value::as_str)
             .filter(|name| name.starts_with("agent-host."))
         {
-            // What pi shows of a notice has a name of ours too.
+            // pi's form of a notice has one of our names too.
             if line.map.get("type").and_then(Value::as_str) == Some("custom") {
                 collected.take(
                     number,
@@ -175,7 +176,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// An id that no entry has yet.
+    /// An unused entry id.
     fn id(&mut self) -> String {
         loop {
             self.count += 1;
@@ -228,7 +229,7 @@ impl Entries {
         )
     }
 
-    /// Adds a turn behind an entry and returns the id of its last entry.
+    /// Adds a turn after an entry and returns the id of its last entry.
     fn turn(
         &mut self,
         turn: &TranscriptTurn,
@@ -240,7 +241,7 @@ impl Entries {
             let what = || format!("message {id} of turn {}", turn.node.id);
             if let Some(message) = message {
                 let (kind, fields) = match Mark::of(message) {
-                    // Where nothing is kept, pi keeps what comes after the entry before.
+                    // If nothing is kept, pi keeps the entries after the one before.
                     Some(mark) => {
                         let kept = mark
                             .first_kept

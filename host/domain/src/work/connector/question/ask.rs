@@ -12,19 +12,19 @@ use crate::work::connector::split::units;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// The characters of the code with which an approval is given in words.
+/// The characters of the code for an approval in words.
 const CODE_CHARS: usize = 4;
 
 /// A choice before it has a button.
 pub(super) struct Offered {
     /// The text that people see.
     pub(super) label: String,
-    /// The choice that it stands for.
+    /// The choice of the button.
     pub(super) pressed: Pressed,
 }
 
-/// Returns how a question is said in a chat. One that cannot be answered there is said too, with
-/// the note that it is to be answered elsewhere.
+/// Returns the presentation of a question in a chat. A question that cannot be answered there is
+/// shown too, with the note that it has to be answered elsewhere.
 #[must_use]
 pub fn ask(question: OperationId, action: &ClientAction) -> Outbound {
     let asked = match action.widget.as_str() {
@@ -42,8 +42,8 @@ pub fn ask(question: OperationId, action: &ClientAction) -> Outbound {
     asked.unwrap_or_else(|| elsewhere(action))
 }
 
-/// Returns what a person is told who says something else while the host's own question is open: an
-/// approval is given in no other words. None of any other question, which takes words as they are.
+/// Returns the message to a person who writes other text while the host's own question is open: an
+/// approval accepts no other words. None for any other question, which accepts free text.
 #[must_use]
 pub fn open_approval(question: OperationId, action: &ClientAction) -> Option<String> {
     let code = code_of(question);
@@ -55,7 +55,7 @@ pub fn open_approval(question: OperationId, action: &ClientAction) -> Option<Str
     })
 }
 
-/// Returns the words for a question that cannot be answered in a chat.
+/// Returns the text for a question that cannot be answered in a chat.
 #[must_use]
 pub fn elsewhere(action: &ClientAction) -> Outbound {
     let prompt = prompt_of(action).unwrap_or("There is something to fill in.");
@@ -82,7 +82,7 @@ pub(super) fn bounds(action: &ClientAction) -> Option<(i64, i64)> {
     Some((number("min")?, number("max")?))
 }
 
-/// Returns the options of a question as they are shown.
+/// Returns the options of a question as people see them.
 pub(super) fn options(action: &ClientAction) -> Option<Vec<String>> {
     let options = action.props.get("options")?.as_array()?;
     options
@@ -91,8 +91,7 @@ pub(super) fn options(action: &ClientAction) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Returns the choices of a question that has some, in their order: numbers in words count them
-/// from 1.
+/// Returns the choices of a question, if any, in order: numbers in words count them from 1.
 pub(super) fn offered(action: &ClientAction) -> Option<Vec<Offered>> {
     let label = |name: &str, default: &str| {
         one_line(
@@ -141,7 +140,7 @@ fn skip() -> Offered {
     }
 }
 
-/// Returns the code with which an approval is given in words: it is of this question alone.
+/// Returns the code for an approval in words, which is specific to this question.
 pub(super) fn code_of(question: OperationId) -> String {
     question
         .0
@@ -159,7 +158,7 @@ fn choices(question: OperationId, action: &ClientAction) -> Option<Outbound> {
     Some(numbered(question, action, prompt.to_owned()))
 }
 
-/// A question whose choices have numbers where they have no buttons.
+/// A question with numbered choices for services without buttons.
 fn numbered(question: OperationId, action: &ClientAction, prompt: String) -> Outbound {
     let offered = offered(action).unwrap_or_default();
     let mut list = prompt.clone();
@@ -268,7 +267,7 @@ fn skip_words(action: &ClientAction) -> &'static str {
     }
 }
 
-/// The host's own question: the whole call, or nothing that can be answered.
+/// The host's own question: the whole call, or a question that cannot be answered there.
 fn host_approval(question: OperationId, action: &ClientAction) -> Option<Outbound> {
     let call = block(action.props.get("arguments")?)?;
     let of = |name: &str| action.props.get(name).and_then(Value::as_str);
@@ -294,8 +293,7 @@ fn host_approval(question: OperationId, action: &ClientAction) -> Option<Outboun
     })
 }
 
-/// The details of what an agent has a user approve, whole; none if a chat does not show all of
-/// them.
+/// The complete details of an action that needs approval; none if a chat does not show all of them.
 fn details(action: &ClientAction) -> Option<String> {
     prompt_of(action)?;
     match action.props.get("details") {
@@ -304,7 +302,7 @@ fn details(action: &ClientAction) -> Option<String> {
     }
 }
 
-/// A value as a block of code, in which nothing is hidden; none if it is too long.
+/// A value as a code block with hidden characters made visible; none if it is too long.
 fn block(value: &Value) -> Option<String> {
     if value.as_object().is_some_and(Map::is_empty) {
         return Some("\n\n`{}`".to_owned());
@@ -335,7 +333,7 @@ fn longest_run(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// A label in one line, in which nothing is hidden.
+/// A label in one line, with hidden characters made visible.
 fn one_line(label: &str) -> String {
     let seen: String = label
         .chars()

@@ -1,13 +1,13 @@
-//! The value of a question's button: the question and what was chosen, in few bytes.
+//! The value of a question's button: the question and the choice, in few bytes.
 
 use crate::values::digest::Digest;
 use crate::values::id::OperationId;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The first sign of a button's value, so that another version can be told from it.
+/// The first character of a button's value, by which versions are distinguished.
 const FORMAT: char = 'q';
-/// The word of a question that is passed on.
+/// The word for skipping a question.
 const SKIP: &str = "skip";
 
 /// The value of a button.
@@ -19,7 +19,7 @@ pub struct ButtonValue {
     pub pressed: Pressed,
 }
 
-/// The choice that a button stands for.
+/// The choice of a button.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pressed {
     /// The index of an option, a rating, or 1 for yes and 0 for no.

@@ -1,4 +1,4 @@
-//! Reading of what people say or press as the answer to a question.
+//! Reading a person's words or pressed button as the answer to a question.
 
 use super::ask::{bounds, code_of, is_skippable, offered, options};
 use super::button::{ButtonValue, Pressed};
@@ -8,7 +8,7 @@ use crate::work::approval;
 use crate::work::connector::incoming::Said;
 use serde_json::{Value, json};
 
-/// Characters of free text unless the question says otherwise, as its schema has them.
+/// The default limit of free text in characters, as in the question's schema.
 const FREE_TEXT_CHARS: usize = 2_000;
 /// Words that mean yes.
 const YES: [&str; 5] = ["yes", "y", "ok", "okay", "sure"];
@@ -18,7 +18,7 @@ const NO: [&str; 3] = ["no", "n", "nope"];
 /// The reason why something is no answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnAnswer {
-    /// It is an edit or a reaction, and no new words.
+    /// It is an edit or a reaction, and no new text.
     #[error("An edit or a reaction is no answer.")]
     NoWords,
     /// The button is of another question.
@@ -27,10 +27,10 @@ pub enum NotAnAnswer {
     /// No chat can answer it.
     #[error("This cannot be answered in a chat. Answer it in a client where you are signed in.")]
     Elsewhere,
-    /// It is for one person to answer, and anybody in a group could.
+    /// It is for one person, and anybody in a group could answer it.
     #[error("This is not answered in a group. Answer it in a client where you are signed in.")]
     InGroup,
-    /// It is none of the choices.
+    /// It matches no choice.
     #[error("That is none of the choices.")]
     NoChoice,
     /// It is too short or too long.
@@ -38,24 +38,24 @@ pub enum NotAnAnswer {
     Length {
         /// Characters at least.
         min: usize,
-        /// Characters at most.
+        /// The most characters.
         max: usize,
         /// Its length.
         chars: usize,
     },
-    /// So many cannot be chosen.
+    /// This number of choices is not allowed.
     #[error("{min} to {max} of the choices are needed, these are {chosen}.")]
     Count {
         /// At least.
         min: usize,
-        /// At most.
+        /// The most choices.
         max: usize,
         /// Their number.
         chosen: usize,
     },
 }
 
-/// Returns the answer to a question, as its widget gives it.
+/// Returns the answer to a question, in the form of its widget.
 ///
 /// # Errors
 /// It is none, or is none here.
@@ -82,7 +82,7 @@ pub fn read(
     }
 }
 
-/// Reads what a button stands for.
+/// Reads the value of a pressed button.
 fn pressed(action: &ClientAction, pressed: Pressed) -> Result<Value, NotAnAnswer> {
     let Pressed::Number(number) = pressed else {
         return skipped(action);
@@ -157,8 +157,7 @@ fn host_approval(action: &ClientAction, approve: bool) -> Option<Value> {
     Some(json!({ "approve": approve, "call": call }))
 }
 
-/// An approval in words names the question by its code, so that no answer to another question
-/// counts for it.
+/// An approval in words contains the question's code, so that it cannot count for another question.
 fn approved_in_words(
     question: OperationId,
     action: &ClientAction,
@@ -187,7 +186,7 @@ fn chosen(action: &ClientAction, text: &str) -> Result<Value, NotAnAnswer> {
         .and_then(|index| offered.get(index));
     let said = normal(text);
     let mut by_label = offered.iter().filter(|one| normal(&one.label) == said);
-    // A label that two choices have names neither.
+    // A label that two choices share identifies neither.
     let by_label = match (by_label.next(), by_label.next()) {
         (Some(one), None) => Some(one),
         (Some(_) | None, _) => None,

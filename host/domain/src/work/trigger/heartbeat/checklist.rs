@@ -1,7 +1,7 @@
-//! Checklists that say nothing: a heartbeat with one is not worth a model's time.
+//! Empty checklists: a heartbeat with one is not worth a model's time.
 
-/// Returns whether a checklist has nothing in it to look for: only blank lines, headings, empty
-/// items of lists, empty checkboxes, rules and HTML comments.
+/// Returns whether a checklist has no content: only blank lines, headings, empty list items, empty
+/// checkboxes, rules and HTML comments.
 #[must_use]
 pub fn is_effectively_empty(text: &str) -> bool {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -27,7 +27,7 @@ fn is_heading(line: &str) -> bool {
     (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
-/// The content of a line without the marks of lists, quotes and checkboxes before it.
+/// The content of a line without the leading marks of lists, quotes and checkboxes.
 fn item(line: &str) -> &str {
     let mut rest = line;
     loop {
@@ -42,7 +42,7 @@ fn item(line: &str) -> &str {
     }
 }
 
-/// The rest of a line behind a mark, which a space or the line's end follows.
+/// The rest of a line after a mark, which is followed by a space or the line's end.
 fn without_mark<'a>(line: &'a str, mark: &str) -> &'a str {
     match line.strip_prefix(mark) {
         Some(rest) if rest.is_empty() || rest.starts_with([' ', '\t']) => rest.trim_start(),
@@ -50,7 +50,7 @@ fn without_mark<'a>(line: &'a str, mark: &str) -> &'a str {
     }
 }
 
-/// The rest of a line behind a number with `.` or `)`.
+/// The rest of a line after a number with `.` or `)`.
 fn without_number(line: &str) -> &str {
     let rest = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
     if rest.len() == line.len() {
@@ -65,7 +65,7 @@ fn without_number(line: &str) -> &str {
     line
 }
 
-/// The text without its HTML comments. One that is not closed goes on to the end.
+/// The text without its HTML comments. An unclosed comment extends to the end.
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;

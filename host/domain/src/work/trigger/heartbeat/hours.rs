@@ -1,4 +1,4 @@
-//! Active hours: the part of the day in which a heartbeat beats.
+//! Active hours: the part of the day in which heartbeats run.
 
 use super::super::{BeyondCalendar, SpecFault, Zone};
 use crate::values::text::serde_as_text;
@@ -12,8 +12,8 @@ use std::str::FromStr;
 
 /// Minutes of a day.
 const DAY_MINUTES: u16 = 24 * 60;
-/// Days in which the next beginning of the active hours is sought. Two are enough unless a zone
-/// leaves out a whole day.
+/// Days that are searched for the next beginning of the active hours. Two are enough unless a zone
+/// skips a whole day.
 const DAYS_MAX: i64 = 4;
 
 /// A time of day in minutes, from `00:00` to `24:00`. It serializes as its text.
@@ -70,8 +70,8 @@ impl JsonSchema for TimeOfDay {
     }
 }
 
-/// A part of the day: from `start` on, and until before `end`. It may go over midnight. If both are
-/// the same, it is never.
+/// A part of the day: from `start` until before `end`. It may span midnight. If both are the same,
+/// it is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActiveHours {
@@ -79,7 +79,7 @@ pub struct ActiveHours {
     pub start: TimeOfDay,
     /// Its end, such as `22:00`; `24:00` is the end of the day.
     pub end: TimeOfDay,
-    /// The time zone, such as `Europe/Berlin`; `UTC` without.
+    /// The time zone, such as `Europe/Berlin`; default `UTC`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
 }
@@ -96,7 +96,7 @@ impl ActiveHours {
     /// Reads the zone.
     ///
     /// # Errors
-    /// There is no such zone, or `start` is the end of the day.
+    /// The zone does not exist, or `start` is the end of the day.
     pub fn parse(&self) -> Result<ActiveTimes, SpecFault> {
         if self.start.0 == DAY_MINUTES {
             let fix = "write `00:00` for the beginning of the day";
@@ -111,7 +111,7 @@ impl ActiveHours {
 }
 
 impl ActiveTimes {
-    /// Returns whether a time is in them.
+    /// Returns whether a time is within them.
     ///
     /// # Errors
     /// The time lies beyond the calendar.
@@ -128,7 +128,7 @@ impl ActiveTimes {
         })
     }
 
-    /// Returns the first time in them from a time on; none if they are never.
+    /// Returns the first time within them, from a time on; none if they are empty.
     pub(crate) fn first_from(&self, time: Timestamp) -> Result<Option<Timestamp>, BeyondCalendar> {
         if self.start == self.end {
             return Ok(None);
@@ -140,7 +140,7 @@ impl ActiveTimes {
         for days in 0..DAYS_MAX {
             let day = today.checked_add(days.days()).map_err(|_| BeyondCalendar)?;
             let begins = self.zone.resolve(self.start.on(day))?;
-            // A clock that is put forward may pass over all of them.
+            // A clock that is put forward may skip all of them.
             if begins >= time && self.contains(begins)? {
                 return Ok(Some(begins));
             }

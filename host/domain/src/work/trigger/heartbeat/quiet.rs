@@ -1,21 +1,21 @@
-//! Quiet replies: a heartbeat that found nothing to do bothers nobody.
+//! Quiet replies: a heartbeat without findings disturbs nobody.
 
 use crate::thread::cut_off::NO_ANSWER;
 use serde::{Deserialize, Serialize};
 
-/// The words of a reply that says that there is nothing to do.
+/// The text of a reply which says that there is nothing to do.
 pub const HEARTBEAT_OK: &str = "HEARTBEAT_OK";
 
-/// The measure by which replies to heartbeats are delivered or go nowhere.
+/// The rule by which replies to heartbeats are sent or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quiet {
-    /// Characters that may stand beside [`HEARTBEAT_OK`] in a reply that goes nowhere.
+    /// Characters besides [`HEARTBEAT_OK`] that a dropped reply may have.
     pub chars_max: u32,
 }
 
 impl Quiet {
-    /// Returns what is delivered of a reply; none if nothing is. `HEARTBEAT_OK` at its beginning or
-    /// its end, also in bold or as code, is taken off; in its middle it means nothing.
+    /// Returns the part of a reply that is sent, if any. `HEARTBEAT_OK` is removed from its
+    /// beginning or its end, also in bold or as code; in its middle it has no meaning.
     #[must_use]
     pub fn of(self, reply: &str) -> Option<String> {
         let mut rest = reply.trim();
@@ -41,7 +41,7 @@ fn is_of_word(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_'
 }
 
-/// The reply without the words at its beginning; none where they do not stand there.
+/// The reply without the text at its beginning; none if it does not begin with it.
 fn without_start(reply: &str) -> Option<&str> {
     let rest = reply
         .trim_start_matches(is_decoration)
@@ -54,7 +54,7 @@ fn without_start(reply: &str) -> Option<&str> {
     })
 }
 
-/// The reply without the words at its end; none where they do not stand there.
+/// The reply without the text at its end; none if it does not end with it.
 fn without_end(reply: &str) -> Option<&str> {
     let end = reply.trim_end_matches(|sign| is_decoration(sign) || matches!(sign, '.' | '!'));
     let rest = end.strip_suffix(HEARTBEAT_OK)?;

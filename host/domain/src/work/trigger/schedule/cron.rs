@@ -1,7 +1,7 @@
-//! Schedules in five fields, by the clocks of a zone.
+//! Schedules of five fields, by the clocks of a zone.
 //!
-//! The crate `croner` finds the dates and times that fit. It searches a calendar without changes of
-//! the clock; where those fall on the line of time is decided here.
+//! The crate `croner` finds the matching dates and times. It searches a calendar without clock
+//! changes. This module maps them to points in time.
 
 use super::super::{BeyondCalendar, CRON_BYTES_MAX, SpecFault, Zone};
 use super::ScheduleError;
@@ -12,12 +12,12 @@ use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil;
 use jiff::tz::TimeZone;
 
-/// Times that a clock shows a second time, and changes of a zone's offset, that one search passes.
+/// The most repeated clock times and offset changes that one search passes.
 const STEPS_MAX: u32 = 2_000;
-/// The year from which it is checked that a schedule has a trigger event at all.
+/// The year from which a schedule is checked for having any trigger event.
 const CHECKED_FROM: i16 = 2_000;
 
-/// A field: its name, the least and the greatest number in it, and the names for numbers.
+/// A field: its name, its least and greatest number, and its names for numbers.
 struct Field {
     name: &'static str,
     least: u16,
@@ -122,7 +122,7 @@ impl CronRule {
         }
     }
 
-    /// The next time that a clock shows, where each that fits is a trigger event once.
+    /// The next time that a clock shows, with one trigger event for each match.
     fn next_by_clock(&self, after: Timestamp) -> Result<Option<Timestamp>, ScheduleError> {
         let mut shown = self.zone.local(after)?;
         for _ in 0..STEPS_MAX {
@@ -133,13 +133,13 @@ impl CronRule {
             if due > after {
                 return Ok(Some(due));
             }
-            // The clock has shown it before, or never: then it was due at the change.
+            // The clock has shown it before, or skips it: then it was due at the change.
             shown = next;
         }
         Err(ScheduleError::Search(STEPS_MAX))
     }
 
-    /// The next time that a clock shows, where it shows one hour after the other.
+    /// The next time that a clock shows, if it shows one hour after the other.
     fn next_by_offsets(&self, after: Timestamp) -> Result<Option<Timestamp>, ScheduleError> {
         let mut from = after;
         let mut inclusive = false;
@@ -159,7 +159,7 @@ impl CronRule {
         Err(ScheduleError::Search(STEPS_MAX))
     }
 
-    /// The first date and time that fits, in a calendar without changes of the clock.
+    /// The first matching date and time, in a calendar without clock changes.
     fn shown_after(
         &self,
         from: civil::DateTime,
@@ -174,8 +174,8 @@ impl CronRule {
     }
 }
 
-/// Checks the fields: the library would take more than the five of POSIX, and its errors do not say
-/// which field they are about.
+/// Checks the fields: the library accepts more than the five of POSIX, and its errors do not name
+/// the field.
 fn check(text: &str) -> Result<(), SpecFault> {
     let fault = |message: String, fix: &str| Err(SpecFault::new("cron", message, fix));
     if text.len() > CRON_BYTES_MAX {
@@ -205,7 +205,7 @@ fn check(text: &str) -> Result<(), SpecFault> {
 }
 
 impl Field {
-    /// Says what may be in it.
+    /// Describes its allowed values.
     fn form(&self) -> String {
         let least = self.least;
         let greatest = self.greatest;

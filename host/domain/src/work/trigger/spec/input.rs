@@ -1,4 +1,4 @@
-//! The form in which a trigger is written: every kind is a key, and exactly one of them is there.
+//! The written form of a trigger: every kind is a key, and exactly one of them is present.
 
 use super::super::{
     Deliver, EventsSpec, FilesSpec, HeartbeatSpec, ScheduleSpec, TriggerTarget, TriggerTargetName,
@@ -13,25 +13,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A trigger: what it is fired by, which is exactly one of `schedule`, `heartbeat`, `webhook`,
-/// `files` and `events`, and what becomes of its messages.
+/// A trigger: its cause, which is exactly one of `schedule`, `heartbeat`, `webhook`, `files` and
+/// `events`, and the handling of its messages.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "TriggerSpec")]
 pub(super) struct SpecInput {
-    /// The component that makes messages of its trigger events. By default the one that is built in
-    /// for its kind: `schedule`, `heartbeat`, `webhook` or `files-watch`; `schedule` for events.
+    /// The component that makes messages of its trigger events. The default is built in for its
+    /// kind: `schedule`, `heartbeat`, `webhook` or `files-watch`; `schedule` for events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     component: Option<String>,
-    /// The user on whose behalf it speaks. The configuration has to say it; over the API it is the
-    /// caller.
+    /// The user on whose behalf it speaks. The configuration has to name one; over the API it is
+    /// the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     user: Option<UserId>,
     /// Fired by a clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schedule: Option<ScheduleSpec>,
-    /// Fired every now and then, to look for something to do.
+    /// Fired at intervals, to check for work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     heartbeat: Option<HeartbeatSpec>,
     /// Fired by calls of `POST /hooks/<name>`.
@@ -44,13 +44,13 @@ pub(super) struct SpecInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     events: Option<EventsSpec>,
     /// The message, 16 KiB at most. `{{now}}`, `{{path}}`, `{{agent.id}}`, `{{trigger.id}}`,
-    /// `{{headers.x}}`, `{{query.x}}` and `{{payload.a.b[0]}}` are filled in; nothing stands for
-    /// what is not there, and JSON for objects.
+    /// `{{headers.x}}`, `{{query.x}}` and `{{payload.a.b[0]}}` are filled in. Missing values become
+    /// empty text, and objects become JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     /// The recipient of its messages.
     target: TriggerTarget,
-    /// Further targets that the component may pick by name, 32 at most.
+    /// Further targets that the component may choose by name, 32 at most.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     targets: BTreeMap<TriggerTargetName, TriggerTarget>,
     /// Its configuration for the component: an object that fits the component's schema, 64 KiB at
@@ -58,32 +58,32 @@ pub(super) struct SpecInput {
     #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
     #[schemars(with = "Map<String, Value>")]
     configuration: Value,
-    /// True if each trigger run has a session of its own. The target is an agent, a path or a
-    /// persona then.
+    /// True if each trigger run has a session of its own. The target then has to be an agent, a
+    /// path or a persona.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     isolated: bool,
-    /// Treatment of its messages while the agent is busy. Fields that are left out are taken from
-    /// the session, then from the host's configuration.
+    /// Treatment of its messages while the agent is busy. Omitted fields are taken from the
+    /// session, then from the host's configuration.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     #[schemars(with = "QueueShape")]
     queue: QueueOverride,
-    /// The urgency of its messages: `low`, `normal`, `high` or `critical`; `normal` without.
+    /// The urgency of its messages: `low`, `normal`, `high` or `critical`; default `normal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     priority: Option<Priority>,
     /// The model of its turns: an alias of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// The recipient of its turns' replies, beside the session: with `last`, which is the default,
-    /// the chat in which the user last wrote to the agent; nobody with `none`.
+    /// The recipient of its turns' replies, in addition to the session. With `last`, which is the
+    /// default, it is the chat in which the user last wrote to the agent; with `none`, nobody.
     #[serde(default, skip_serializing_if = "crate::values::json::is_default")]
     deliver: Deliver,
-    /// True if it is fired at all; true without.
+    /// True if it may be fired; default true.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     enabled: bool,
 }
 
-/// Settings of the queue, as a trigger gives them.
+/// Settings of the queue, in a trigger's definition.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "TriggerQueue")]
@@ -93,15 +93,15 @@ struct QueueShape {
     mode: Option<String>,
     /// Quiet period before queued inputs get their turn: milliseconds, or text such as "2s".
     debounce: Option<NumberOrText>,
-    /// The same as `debounce`, as the API names it.
+    /// The same as `debounce`, by its API name.
     debounce_ms: Option<NumberOrText>,
-    /// Number of inputs that the queue holds, from 1 to 1000.
+    /// The most inputs in the queue, from 1 to 1000.
     cap: Option<NumberOrText>,
     /// The policy for inputs beyond the cap: `new`, `old` or `summarize`.
     drop: Option<String>,
 }
 
-/// The forms in which a setting may be written.
+/// The allowed forms of a setting.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes how a setting of the queue is read")]

@@ -2,7 +2,7 @@
 
 use super::super::{SpecFault, TEMPLATE_VARIABLES_MAX};
 
-/// The continuation that a root may have.
+/// The allowed continuation of a root.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Follows {
     /// Nothing: it is a value.
@@ -25,15 +25,15 @@ const ROOTS: [(&str, Follows); 7] = [
     ("payload", Follows::Path),
 ];
 
-/// The forms of variables, as a fix.
+/// The valid forms of variables, as a fix.
 const FIX: &str = "write variables as `{{now}}`, `{{path}}`, `{{agent.id}}`, `{{trigger.id}}`, \
                    `{{headers.x}}`, `{{query.x}}` or `{{payload.a.b[0]}}`";
 /// Characters of a variable that an error repeats.
 const SHOWN_CHARS_MAX: usize = 64;
-/// Digits of a place in a list.
+/// Digits of an index in a list.
 const DIGITS_MAX: usize = 9;
 
-/// Checks that there are only variables in a template, each from one of the roots.
+/// Checks that a template's variables are valid, each from one of the roots.
 pub(super) fn check(field: &str, template: &str) -> Result<(), SpecFault> {
     let mut rest = template;
     let mut count = 0;
@@ -59,7 +59,7 @@ pub(super) fn check(field: &str, template: &str) -> Result<(), SpecFault> {
     Ok(())
 }
 
-/// The template behind a variable with which it begins.
+/// The template after a variable at its beginning.
 fn after_variable<'a>(field: &str, found: &'a str) -> Result<&'a str, SpecFault> {
     let mut scan = Scan(found.get(2..).unwrap_or_default());
     match scan.variable() {
@@ -74,7 +74,7 @@ fn after_variable<'a>(field: &str, found: &'a str) -> Result<&'a str, SpecFault>
     }
 }
 
-/// The rest of a template that is being read.
+/// The unread rest of a template.
 struct Scan<'a>(&'a str);
 
 impl<'a> Scan<'a> {
@@ -149,7 +149,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A name: letters of ASCII, digits and `_`, not beginning with a digit.
+    /// A name: letters of ASCII, digits and `_`, without a digit at its beginning.
     fn name(&mut self) -> Option<&'a str> {
         let end = self
             .0

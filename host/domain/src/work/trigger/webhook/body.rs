@@ -1,4 +1,4 @@
-//! Bodies of webhook calls as values: JSON, forms and text, each in the character set that it says.
+//! Bodies of webhook calls as values: JSON, forms and text, in their declared character sets.
 
 use super::super::FORM_FIELDS_MAX;
 use super::{HmacScheme, NotACall, WebhookRequest};
@@ -10,26 +10,26 @@ use std::borrow::Cow;
 
 /// The media type of a form without files.
 const FORM: &str = "application/x-www-form-urlencoded";
-/// The field of a form in which senders put their JSON.
+/// The form field in which senders put their JSON.
 const PAYLOAD: &str = "payload";
-/// Characters that a refusal shows of what a body says of itself.
+/// Characters of a body's content type that a refusal shows.
 const SHOWN_CHARS_MAX: usize = 100;
 
 impl WebhookRequest<'_> {
-    /// Returns what its body says of itself; none where it says nothing, or more than one thing.
+    /// Returns the content type of its body; none if there is none, or more than one.
     pub(in super::super) fn content_type(&self) -> Option<&str> {
         let value = self.header("content-type").ok().flatten()?.trim();
         (!value.is_empty()).then_some(value)
     }
 
-    /// Returns the media type of its body, in lower case and without parameters; none where it says
+    /// Returns the media type of its body, in lower case and without parameters; none if there is
     /// none, or more than one.
     #[must_use]
     pub fn media_type(&self) -> Option<String> {
         self.content_type().map(media_type)
     }
 
-    /// Checks that its body is as it stands, and not compressed.
+    /// Checks that its body is not compressed.
     pub(super) fn check_encoding(&self) -> Result<(), NotACall> {
         let encoding = match self.header("content-encoding") {
             Ok(encoding) => encoding.unwrap_or_default().trim(),
@@ -42,8 +42,8 @@ impl WebhookRequest<'_> {
     }
 }
 
-/// Reads the body of a call that is no event. What says that it is JSON is JSON, and so is an
-/// object that says it is text or anything else, or says nothing.
+/// Reads the body of a call that is no event. A body that claims to be JSON has to be JSON. An
+/// object is read as JSON whatever its type.
 pub(super) fn payload(
     request: &WebhookRequest<'_>,
     scheme: Option<HmacScheme>,
@@ -84,7 +84,7 @@ pub(in super::super) fn read_body(
         Some(media_type) if is_json(media_type) && !text.trim().is_empty() => {
             Ok(json::parse_exact(text)?)
         }
-        // No form begins so: senders forget to say that they send JSON.
+        // No form begins so: some senders do not declare their JSON.
         Some(FORM) if text.trim_start().starts_with('{') => Ok(json::parse_exact(text)?),
         Some(FORM) => form(text, encoding),
         Some(_) => Ok(Value::String(text.to_owned())),
@@ -96,7 +96,7 @@ pub(in super::super) fn is_json(media_type: &str) -> bool {
     media_type == "application/json" || media_type == "text/json" || media_type.ends_with("+json")
 }
 
-/// Decodes `%` and two hexadecimal digits; none where something else follows a `%`.
+/// Decodes `%` and two hexadecimal digits; none if another text follows a `%`.
 pub(in super::super) fn percent_decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -121,7 +121,7 @@ fn media_type(content_type: &str) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// The character set that a content type names; UTF-8 where it names none.
+/// The character set that a content type names; default UTF-8.
 fn charset(content_type: Option<&str>) -> Result<&'static Encoding, NotACall> {
     let parameters = content_type.unwrap_or_default().split(';').skip(1);
     let mut named = parameters.filter_map(|parameter| {
@@ -135,7 +135,7 @@ fn charset(content_type: Option<&str>) -> Result<&'static Encoding, NotACall> {
     Encoding::for_label(label.as_bytes()).ok_or_else(|| NotACall::Charset(shown(label)))
 }
 
-/// The text of bytes in a character set; none where they are not in it. Senders that name the
+/// The text of bytes in a character set; none if they are invalid in it. Senders that declare the
 /// oldest sets, ASCII and Latin-1, often send UTF-8.
 fn decoded<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> Option<Cow<'a, str>> {
     if encoding == UTF_8 || encoding == WINDOWS_1252 {
@@ -147,8 +147,8 @@ fn decoded<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> Option<Cow<'a, s
     encoding.decode_without_bom_handling_and_without_replacement(bytes)
 }
 
-/// Reads the fields of a form. One that comes more than once is a list, and JSON in `payload` is
-/// the whole if nothing else is there.
+/// Reads the fields of a form. A repeated field becomes a list, and JSON in `payload` becomes the
+/// whole if it is the only field.
 fn form(text: &str, encoding: &'static Encoding) -> Result<Value, NotACall> {
     let read = |text: &str| {
         let bytes = percent_decoded(&text.replace('+', " "));
@@ -181,13 +181,13 @@ fn form(text: &str, encoding: &'static Encoding) -> Result<Value, NotACall> {
     }
 }
 
-/// Reads an object of JSON; none if a text is anything else.
+/// Reads a JSON object; none for any other text.
 fn object(text: &str) -> Option<Value> {
     let read = json::parse_exact(text).ok();
     read.filter(Value::is_object)
 }
 
-/// Returns the type that a body names for itself, for a refusal.
+/// Returns the declared type of a body, for a refusal.
 fn said(content_type: Option<&str>) -> String {
     shown(content_type.unwrap_or("none"))
 }

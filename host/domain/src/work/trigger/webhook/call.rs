@@ -1,4 +1,4 @@
-//! A webhook call as it is kept: bounded, without credentials, under the sender's own id.
+//! A webhook call as it is stored: bounded, without credentials, under the sender's own id.
 
 use super::super::{
     CALL_FIELD_BYTES_MAX, CALL_FIELDS_MAX, CALL_ID_BYTES_MAX, CALL_PATH_BYTES_MAX, CloudEvent,
@@ -11,10 +11,10 @@ use crate::values::json::NotTaken;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A call as it came.
+/// A call as received.
 #[derive(Debug, Clone, Copy)]
 pub struct WebhookRequest<'a> {
-    /// The rest of its path, behind the trigger's name.
+    /// The rest of its path, after the trigger's name.
     pub path: &'a str,
     /// Its headers.
     pub headers: &'a [(String, String)],
@@ -27,23 +27,23 @@ pub struct WebhookRequest<'a> {
 /// A webhook call that was verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookCall {
-    /// The sender's own id of it, under which it is taken once within seven days.
+    /// The sender's own id of the call, under which it is accepted once within seven days.
     pub call_id: String,
     /// The rest of its path.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Headers without credentials, names in lower case. The attributes of a CloudEvent stand among
+    /// Headers without credentials, names in lower case. The attributes of a CloudEvent are among
     /// them as `ce-…`, in either of its modes.
     pub headers: Vec<(String, String)>,
     /// The query, decoded, without credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<(String, String)>,
-    /// The body: JSON when it was JSON, the fields of a form, otherwise a JSON string. The data of
-    /// a CloudEvent.
+    /// The body: JSON if it was JSON, the fields of a form, otherwise a JSON string. The data of a
+    /// CloudEvent.
     pub payload: Value,
 }
 
-/// The reason why a call that was verified cannot be taken.
+/// The reason why a verified call is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NotACall {
     /// Its body is too large.
@@ -57,10 +57,10 @@ pub enum NotACall {
     /// Its path is too long.
     #[error("the path behind the trigger's name has more than {CALL_PATH_BYTES_MAX} bytes")]
     Path,
-    /// Its body is said to be JSON and is not.
+    /// Its body claims to be JSON and is not.
     #[error("the body cannot be taken")]
     Json(#[from] NotTaken),
-    /// Its body is in a form that is not read.
+    /// The type of its body is unsupported.
     #[error(
         "a body of the type `{0}` is not read; send `application/json`, \
          `application/x-www-form-urlencoded` or a text"
@@ -69,7 +69,7 @@ pub enum NotACall {
     /// Its body is compressed.
     #[error("a body with `Content-Encoding: {0}` is not read; send it as it is")]
     Encoding(String),
-    /// Its body is in a character set that nobody knows.
+    /// Its body has an unknown character set.
     #[error("the character set `{0}` of the body is not known; send UTF-8")]
     Charset(String),
     /// Its body is no text.
@@ -77,13 +77,13 @@ pub enum NotACall {
         "the body of the type `{0}` is no text in its character set; send JSON or text in UTF-8"
     )]
     NotText(String),
-    /// Its body is a form, and is malformed.
+    /// Its body is a malformed form.
     #[error("a field of the form is not encoded as the form's type has it, in its character set")]
     Form,
     /// Its body is a form with too many fields.
     #[error("the form has more than {FORM_FIELDS_MAX} fields; send fewer")]
     Fields,
-    /// Its body is no JSON, which its sender signs.
+    /// Its body is no JSON, which the scheme's senders sign.
     #[error(
         "calls of the scheme `{scheme}` bring JSON, by itself or in the field `payload` of a form; \
          the body of the type `{said}` is neither: set its content type to `application/json`"
@@ -94,7 +94,7 @@ pub enum NotACall {
         /// The content type.
         said: String,
     },
-    /// It is no CloudEvent and says it is one.
+    /// It claims to be a CloudEvent and is not.
     #[error("the body cannot be taken as a CloudEvent")]
     CloudEvent(#[from] CloudEventError),
 }
@@ -123,7 +123,7 @@ impl WebhookSpec {
     /// Reads a call that was verified.
     ///
     /// # Errors
-    /// It is too large, or its body is not what it says.
+    /// It is too large, or its body does not match its type.
     pub fn read(&self, request: &WebhookRequest<'_>) -> Result<WebhookCall, NotACall> {
         if request.body.len() > self.bytes_max() {
             return Err(NotACall::TooLarge {
@@ -156,7 +156,7 @@ impl WebhookSpec {
         })
     }
 
-    /// The fields of a call that are kept, each with its name in the form that `named` gives it.
+    /// The stored fields of a call, each with its name in the form that `named` returns.
     fn kept(
         &self,
         fields: &[(String, String)],
@@ -171,7 +171,7 @@ impl WebhookSpec {
             .collect()
     }
 
-    /// Returns whether a header is the one with the signature.
+    /// Returns whether a header contains the signature.
     fn is_proof(&self, name: &str) -> bool {
         match &self.auth {
             WebhookAuth::Token { .. } => false,
@@ -184,10 +184,10 @@ impl WebhookSpec {
 
     /// The sender's own id of a call.
     ///
-    /// GitHub and Stripe sign the body, and no header, path or query: under another id in one of
-    /// those, whoever holds a call could make it once more. So their calls are told by what is
-    /// signed. Other calls have the header that the operator names, one that is known, or the event
-    /// in them, and else are told by what they say.
+    /// GitHub and Stripe sign the body, and no header, path or query. With another id in one of
+    /// those, the holder of a call could replay it. So their calls are identified by the signed
+    /// content. Other calls have the header that the operator names, a known header, or the event's
+    /// id, and are otherwise identified by their content.
     fn call_id(
         &self,
         request: &WebhookRequest<'_>,
@@ -231,7 +231,7 @@ fn stripe_id(payload: &Value) -> Option<String> {
     id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-/// The id of a call that has none of its own: the same for the same path, query and body.
+/// The id of a call without its own: the same for the same path, query and body.
 fn digest(request: &WebhookRequest<'_>) -> String {
     let mut parts: Vec<&[u8]> = vec![b"call", request.path.as_bytes()];
     for (name, value) in request.query {
@@ -241,12 +241,12 @@ fn digest(request: &WebhookRequest<'_>) -> String {
     Digest::of_parts(&parts).hex()
 }
 
-/// The id of a call of which only the body is signed: the same for the same body.
+/// The id of a call with only its body signed: the same for the same body.
 fn digest_of_body(request: &WebhookRequest<'_>) -> String {
     Digest::of_parts(&[b"body", request.body]).hex()
 }
 
-/// The beginning of a value, as it is kept.
+/// The stored beginning of a value.
 fn cut(value: &str) -> &str {
     let end = value.floor_char_boundary(CALL_FIELD_BYTES_MAX);
     value.get(..end).unwrap_or_default()

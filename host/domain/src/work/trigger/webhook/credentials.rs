@@ -1,8 +1,9 @@
-//! Credentials in a call: headers and parts of the query that nothing keeps and no component sees.
+//! Credentials in a call: headers and parts of the query that are never stored and that no
+//! component sees.
 
 use crate::access::egress::CREDENTIALS;
 
-/// Names that are credentials wherever they stand.
+/// Names of credentials, as headers and as parts of the query.
 const NAMES: [&str; 12] = [
     "authorization",
     "proxy-authorization",
@@ -17,7 +18,7 @@ const NAMES: [&str; 12] = [
     "jwt",
     "pass",
 ];
-/// Parts of names that say that there is a credential.
+/// Parts of names that mark a credential.
 const PARTS: [&str; 9] = [
     "token",
     "secret",

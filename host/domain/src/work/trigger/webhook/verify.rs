@@ -1,4 +1,4 @@
-//! The proof that a call is from who knows the secret. Comparisons take a time that does not depend
+//! The proof that the caller knows the secret. Comparisons take constant time: it does not depend
 //! on where two values differ.
 
 use super::{HmacScheme, WebhookAuth, WebhookRequest};
@@ -10,27 +10,27 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// The header in which a token may stand, beside `Authorization`.
+/// The alternative header for a token, besides `Authorization`.
 pub const TOKEN_HEADER: &str = "x-agenthost-token";
 const AUTHORIZATION: &str = "authorization";
 const GITHUB_SIGNATURE: &str = "x-hub-signature-256";
 const STRIPE_SIGNATURE: &str = "stripe-signature";
-/// The name of the digest, which may stand before a signature.
+/// The name of the digest, which may precede a signature.
 const SHA256: &str = "sha256=";
-/// Signatures in base64 are read with and without the signs at their end.
+/// Signatures in base64 are accepted with and without padding.
 const BASE64: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-/// Signatures of one call that are tried: Stripe sends two while a secret is being replaced.
+/// Signatures of one call that are checked: Stripe sends two while a secret is being replaced.
 const SIGNATURES_MAX: usize = 8;
 
-/// The reason why a call is not taken for one of who knows the secret. The caller is told none of
-/// it.
+/// The reason why a call is not accepted as one by a holder of the secret. It is not revealed to
+/// the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotVerified {
-    /// The proof is not there.
+    /// The proof is missing.
     #[error("the header `{0}` is missing")]
     Missing(String),
-    /// The proof is there more than once.
+    /// The proof occurs more than once.
     #[error("the header `{0}` is there more than once")]
     Twice(String),
     /// The proof cannot be read.
@@ -39,7 +39,7 @@ pub enum NotVerified {
     /// It is no proof.
     #[error("token or signature do not fit the secret")]
     Wrong,
-    /// Its time is not that of now.
+    /// Its time differs too much from the present.
     #[error("the signature's time is off by {off_s} s; {max_s} s are allowed")]
     Stale {
         /// Seconds between it and now.
@@ -53,7 +53,7 @@ impl WebhookAuth {
     /// Verifies a call.
     ///
     /// # Errors
-    /// It proves nothing.
+    /// The proof is invalid.
     pub fn verify(
         &self,
         secret: &[u8],
@@ -129,7 +129,7 @@ impl WebhookAuth {
         self.check_time(STRIPE_SIGNATURE, seconds, now)
     }
 
-    /// Checks the time of a signature that fits: it counts for some minutes only.
+    /// Checks the time of a matching signature, which is valid for some minutes only.
     fn check_time(&self, header: &str, seconds: &str, now: Timestamp) -> Result<(), NotVerified> {
         let is_number = seconds.bytes().all(|byte| byte.is_ascii_digit());
         let signed_ms = seconds
@@ -154,7 +154,7 @@ fn verify_token(secret: &[u8], request: &WebhookRequest<'_>) -> Result<(), NotVe
     let plain = request.header(TOKEN_HEADER)?;
     let bearer = match bearer.map(|value| value.split_once(' ')) {
         Some(Some((scheme, token))) if scheme.eq_ignore_ascii_case("bearer") => Some(token.trim()),
-        // Other ways of authorization may be meant for a proxy.
+        // Other authorization schemes may be meant for a proxy.
         Some(_) if plain.is_some() => None,
         Some(_) => return Err(NotVerified::Malformed(AUTHORIZATION.to_owned())),
         None => None,
@@ -172,7 +172,7 @@ fn verify_token(secret: &[u8], request: &WebhookRequest<'_>) -> Result<(), NotVe
     }
 }
 
-/// Checks that one of some signatures is that of the parts.
+/// Checks that one of some signatures matches the parts.
 fn verify_one<'a>(
     secret: &[u8],
     parts: &[&[u8]],
@@ -185,7 +185,7 @@ fn verify_one<'a>(
     let is_signature = |digits: &str| {
         signature_of(digits.trim()).is_some_and(|bytes| mac.clone().verify_slice(&bytes).is_ok())
     };
-    // All are tried: which one fits takes no other time.
+    // All are tried, so that the time does not depend on which one fits.
     let fitting = signatures
         .into_iter()
         .filter(|digits| is_signature(digits))
@@ -197,7 +197,7 @@ fn verify_one<'a>(
     }
 }
 
-/// The bytes of a signature, which senders write in hexadecimal digits or in base64.
+/// The bytes of a signature, in hexadecimal digits or in base64.
 fn signature_of(digits: &str) -> Option<Vec<u8>> {
     let in_base64 = |alphabet| GeneralPurpose::new(alphabet, BASE64).decode(digits).ok();
     hex::decode(digits)
@@ -212,10 +212,10 @@ fn needed<'a>(request: &WebhookRequest<'a>, header: &str) -> Result<&'a str, Not
 }
 
 impl<'a> WebhookRequest<'a> {
-    /// Returns the value of a header; none if it is not there.
+    /// Returns the value of a header, if any.
     ///
     /// # Errors
-    /// It is there more than once: who reads the first and who reads the last would differ.
+    /// It occurs more than once: readers of the first and readers of the last would differ.
     pub fn header(&self, name: &str) -> Result<Option<&'a str>, NotVerified> {
         let mut values = self
             .headers

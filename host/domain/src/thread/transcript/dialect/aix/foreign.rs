@@ -1,11 +1,11 @@
 //! Session files that other programs wrote for aix.
 //!
-//! A line of the type `session` has the session's id; without one, the first line that has a
-//! `sessionId` does. A line of the type `user` or `assistant` is a message, and its content follows
-//! that of the message before it. A `user` line that has one block of the type `toolResult` or
-//! `notice` and nothing else is that. Lines of other types are left out and named in
-//! [`Reading::left_out`], as are sessions' lines after the first. A line that cannot be meant is
-//! passed over and named in [`Reading::passed_over`].
+//! A line of the type `session` has the session's id; without one, it is in the first line with a
+//! `sessionId`. A line of the type `user` or `assistant` is a message, and its content follows that
+//! of the message before it. A `user` line whose only block has the type `toolResult` or `notice`
+//! is a result or a notice. Lines of other types are left out and named in [`Reading::left_out`],
+//! as are sessions' lines after the first. An invalid line is skipped and named in
+//! [`Reading::passed_over`].
 
 use super::super::blocks::{Blocks, parts};
 use super::FIELD;
@@ -22,11 +22,11 @@ use crate::values::time::Timestamp;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Reads a file as one that another program wrote, even if it was this host: what it shows is
-/// taken, its records are left out, and its turns get new ids.
+/// Reads a file as one of another program, even if this host wrote it. Its visible content is used,
+/// its records are ignored, and its turns get new ids.
 ///
 /// # Errors
-/// The first thing in it that cannot be meant.
+/// The first invalid element.
 pub fn read_foreign(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
     read(file, adoption, Records::LeftOut)
 }
@@ -76,7 +76,7 @@ impl Thread {
     /// Checks that a line belongs to the file.
     ///
     /// # Errors
-    /// It is of this host, or of another session: the file is not one that can be taken.
+    /// It is of this host, or of another session: the file cannot be imported.
     fn check(&mut self, line: &Line, records: Records) -> Result<(), TranscriptFault> {
         let fields = line.fields();
         if line.map.contains_key(FIELD) && records == Records::Refused {
@@ -136,7 +136,7 @@ impl Thread {
                 format!("line {before} has the uuid `{key}` too: each line has its own"),
             ));
         }
-        // A line without a time was said when the one before it was.
+        // A line without a time has the time of the line before it.
         self.time = time.unwrap_or(self.time);
         let message = fields.object_needed("message")?;
         let expected = fields.text_needed("type")?;
@@ -216,8 +216,8 @@ impl Thread {
     }
 }
 
-/// Returns the role of a user's line. It is another than the user's when its only block holds a
-/// tool's result or a notice.
+/// Returns the role of a user's line. The role is not the user's if its only block is a tool's
+/// result or a notice.
 fn inner<'a>(
     message: &Fields<'a>,
     role: Role,

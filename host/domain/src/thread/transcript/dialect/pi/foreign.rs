@@ -11,10 +11,10 @@
 //! | `session_info` | the session's name; the last one counts |
 //! | `model_change`, `thinking_level_change`, `custom`, any other | left out, and named in [`Reading::left_out`] |
 //!
-//! What a message or a notice has beyond its text is kept in an opaque part that goes to no
-//! provider; `api`, costs and a message's own time are not kept. The head is where pi would go on:
-//! the last entry of the file. A line that cannot be meant is passed over and named in
-//! [`Reading::passed_over`]; what stands behind it goes on from what stood before it.
+//! Data of a message or a notice besides its text is kept in an opaque part that goes to no
+//! provider; `api`, costs and a message's own time are not kept. The head is where pi would
+//! continue: the last entry of the file. An invalid line is skipped and named in
+//! [`Reading::passed_over`]; its successors follow its predecessor.
 
 use super::super::blocks::{Blocks, PROVIDER, parts};
 use super::{VERSION, usage};
@@ -33,12 +33,12 @@ use crate::values::digest::Digest;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Reads a file as one that another program wrote, even if it was this host: what it shows is
-/// taken, its records are left out, and its turns get new ids. This is for a session that was
-/// exported and then went on in pi.
+/// Reads a file as one of another program, even if this host wrote it. Its visible content is used,
+/// its records are ignored, and its turns get new ids. This is for a session that was exported and
+/// then continued in pi.
 ///
 /// # Errors
-/// The first thing in it that cannot be meant.
+/// The first invalid element.
 pub fn read_foreign(file: &[u8], adoption: &Adoption) -> Result<Reading, TranscriptFault> {
     read(file, adoption, Records::LeftOut)
 }
@@ -106,14 +106,14 @@ fn version(start: &Fields<'_>) -> Result<(), TranscriptFault> {
 /// The entries so far.
 struct Entries {
     records: Records,
-    /// The last message on the way to each entry, by the entry's id.
+    /// The last message on the path to each entry, by the entry's id.
     known: HashMap<String, Option<usize>>,
     said: Vec<ForeignMessage>,
     labels: Vec<(usize, String, Option<String>)>,
     name: Option<String>,
     leaf: Option<usize>,
     blobs: Blocks,
-    /// True once a line was passed over, whose id nobody may know.
+    /// True after a skipped line whose id may be unknown.
     is_torn: bool,
     dropped: Dropped,
 }
@@ -166,7 +166,7 @@ impl Entries {
     /// Checks that an entry belongs to the file.
     ///
     /// # Errors
-    /// It is of this host, or of another session: the file is not one that can be taken.
+    /// It is of this host, or of another session: the file cannot be imported.
     fn check(&self, line: &Line) -> Result<(), TranscriptFault> {
         let fields = line.fields();
         let name = match fields.text("type") {
@@ -192,7 +192,7 @@ impl Entries {
         }
     }
 
-    /// Passes over a line. Entries behind one whose id is known go on from the entry before it.
+    /// Skips a line. If its id is known, its children follow the entry before it.
     fn pass_over(
         &mut self,
         line: Option<&Line>,
@@ -271,7 +271,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Reads the content of an entry; none for one that has none.
+    /// Reads the content of an entry, if any.
     fn read_content(
         &mut self,
         kind: &str,
@@ -420,7 +420,7 @@ impl Entries {
         })
     }
 
-    /// Reads a message of an extension of pi to the model.
+    /// Reads a message from an extension of pi to the model.
     fn noticed(&mut self, fields: &Fields<'_>, name: &str) -> Result<Words, TranscriptFault> {
         let origin = format!("pi:{}", fields.word_needed("customType")?);
         let mut said = parts(fields, name, "", &mut self.blobs)?;
@@ -469,7 +469,7 @@ impl Entries {
     }
 }
 
-/// The fields of an object by these names, as one opaque part; none when it has none of them.
+/// The fields of an object with these names, as one opaque part; none if it has none of them.
 fn beyond(fields: &Fields<'_>, names: &[&str]) -> Option<Part> {
     let kept: Map<String, Value> = names
         .iter()
@@ -494,7 +494,7 @@ fn opaque(value: Value) -> Part {
     }
 }
 
-/// A summary, and behind it everything that pi knows of it.
+/// A summary, followed by pi's other data about it.
 fn summary(fields: &Fields<'_>) -> Result<Vec<Part>, TranscriptFault> {
     Ok(vec![
         Part::text(fields.text_needed("summary")?),
@@ -502,7 +502,7 @@ fn summary(fields: &Fields<'_>) -> Result<Vec<Part>, TranscriptFault> {
     ])
 }
 
-/// A command that the user ran, as pi tells it to a model.
+/// A command that the user ran, in the text that pi sends to a model.
 fn bash(message: &Fields<'_>) -> Result<String, TranscriptFault> {
     let output = message.text("output")?.unwrap_or_default();
     let output = if output.is_empty() {

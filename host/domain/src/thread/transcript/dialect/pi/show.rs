@@ -1,4 +1,4 @@
-//! The form in which pi is shown a turn's messages.
+//! The form of a turn's messages for pi.
 
 use super::super::blocks::{made_by, namespace};
 use super::usage;
@@ -13,15 +13,15 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of images that are shown in one message; the others are named. In base64 they leave room
-/// in the line for the rest.
+/// Bytes of the images shown in one message; further images are named. In base64 they leave room in
+/// the line for the rest.
 const IMAGE_BYTES_MAX: usize = 4 << 20;
 
-/// A turn as pi is to see it.
+/// A turn in pi's form.
 pub(super) struct Shown<'a> {
     turn: &'a TranscriptTurn,
     blobs: &'a BTreeMap<Digest, Vec<u8>>,
-    /// Its last assistant message, which has the turn's usage and says how it ended.
+    /// Its last assistant message, which has the turn's usage and its end.
     last: Option<MessageId>,
 }
 
@@ -40,13 +40,13 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The type and the own fields of a message's entry.
+    /// The type and the specific fields of a message's entry.
     pub(super) fn entry(&self, message: &Message) -> (&'static str, Value) {
         let timestamp = self.turn.committed.0;
         match (message.role, &message.answers) {
             (Role::Notice, _) => {
                 let content = self.content(message);
-                // The model hears notices, so it is an entry that pi sends to it.
+                // Models see notices, so it is an entry that pi sends to a model.
                 (
                     "custom_message",
                     json!({ "customType": format!("{}.notice", namespace()), "content": content, "display": true }),
@@ -60,7 +60,7 @@ impl<'a> Shown<'a> {
                 });
                 ("message", json!({ "message": said }))
             }
-            // A result that answers no call is something that was said.
+            // A result that answers no call is an ordinary message.
             (Role::User | Role::Tool, _) => (
                 "message",
                 json!({ "message": { "role": "user", "content": self.content(message), "timestamp": timestamp } }),
@@ -78,8 +78,7 @@ impl<'a> Shown<'a> {
             .collect()
     }
 
-    /// Returns the block that shows a part. Images are shown as long as there is room for their
-    /// bytes.
+    /// Returns the block that shows a part. Images are shown while there is room for their bytes.
     fn block(&self, part: &Part, room: &mut usize) -> Option<Value> {
         match part {
             Part::Text { text } => Some(json!({ "type": "text", "text": text })),
@@ -123,13 +122,13 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Returns the fields of pi's entry for a compaction whose kept turns begin with this entry.
+/// Returns the fields of pi's entry for a compaction with this first kept entry.
 pub(super) fn compaction(message: &Message, mark: &Mark, kept: &str) -> Value {
     let details = json!({ "summarizedThrough": mark.summarized_through, "firstKept": mark.first_kept, "tokensAfter": mark.tokens_after });
     json!({ "summary": message.text(), "firstKeptEntryId": kept, "tokensBefore": mark.tokens_before, "details": details })
 }
 
-/// A block of an assistant's message. pi has no images in it.
+/// A block of an assistant's message. pi does not allow images there.
 fn said(part: &Part) -> Option<Value> {
     match part {
         Part::Call {
@@ -155,8 +154,8 @@ fn said(part: &Part) -> Option<Value> {
     }
 }
 
-/// A thinking block, for those opaque parts that are one. Nothing else that a provider keeps for
-/// itself is shown.
+/// A thinking block, for those opaque parts that contain thinking. A provider's other opaque data
+/// is not shown.
 fn thinking(value: &Value) -> Option<Value> {
     let text = value
         .get("thinking")
@@ -174,7 +173,7 @@ fn thinking(value: &Value) -> Option<Value> {
     })
 }
 
-/// The API that pi would speak with a provider.
+/// The API that pi would use with a provider.
 fn api(provider: &str) -> &'static str {
     match provider {
         "anthropic" => "anthropic-messages",

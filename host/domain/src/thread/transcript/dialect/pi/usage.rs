@@ -1,5 +1,5 @@
-//! Tokens as pi counts them: what came from a cache, and what went into it, apart from the rest of
-//! the prompt.
+//! Tokens as pi counts them: those read from a cache, and those written to it, apart from the rest
+//! of the prompt.
 
 use crate::thread::model::Usage;
 use crate::thread::transcript::fault::TranscriptFault;
@@ -14,7 +14,7 @@ pub(super) fn shown(usage: Usage) -> Value {
     })
 }
 
-/// Reads the usage of an assistant's message. Fields that it does not give are zero.
+/// Reads the usage of an assistant's message. Missing fields are zero.
 pub(super) fn read(message: &Fields<'_>) -> Result<Usage, TranscriptFault> {
     let Some(used) = message.object("usage")? else {
         return Ok(Usage::default());
