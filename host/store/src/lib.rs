@@ -1,10 +1,10 @@
 //! The host's memory: an append-only store of events with everything that is derived from them, on
 //! an embedded database.
 //!
-//! It stands apart so that nothing above it knows which database that is. A [`Commit`] goes in as a
-//! whole or not at all, and is acknowledged only when it is durable; whatever else can be asked is
-//! a projection of events, written in the same transaction and rebuildable. Never in here: business
-//! rules, clocks that decide anything, HTTP, WebAssembly.
+//! It is a crate of its own so that no crate above it depends on the kind of database. A [`Commit`]
+//! is stored as a whole or not at all, and is acknowledged only when it is durable. All other
+//! stored data are projections of events, written in the same transaction and rebuildable. Never in
+//! here: business rules, clocks that decide anything, HTTP, WebAssembly.
 //!
 //! ## Where things are
 //!

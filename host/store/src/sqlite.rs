@@ -1,7 +1,7 @@
 //! SQLite behind the store's own words for a database ([`crate::sql`]): connections and their
 //! settings, statements, errors by class, the write-ahead log, and copies.
 //!
-//! Nothing else in the store names the library. Another engine would stand beside this file.
+//! Only this file names the library. Another engine would get a file next to this one.
 
 mod statement;
 
@@ -28,9 +28,9 @@ const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trus
                      PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON;";
 /// Settings of the connection that writes. A commit returns when it is on the disk. The writer
 /// itself moves the log to the database after 4,000 pages (see `writer/log.rs`); the automatic
-/// checkpoint stays on until the writer has taken over. It keeps 16 MiB of pages: what one
-/// transaction changes for many sessions stays in memory until it commits. Deleted content is
-/// overwritten with zeros, so that what is purged one day has left no earlier copy.
+/// checkpoint stays on until the writer has taken over. It caches 16 MiB of pages, so the changes
+/// of one transaction to many sessions stay in memory until it commits. Deleted content is
+/// overwritten with zeros, so a later purge leaves no earlier copy.
 const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA \
                       journal_size_limit = 67108864; PRAGMA cache_size = -16384; PRAGMA \
                       secure_delete = ON;";
@@ -393,7 +393,7 @@ pub(crate) struct Copy<'a>(Backup<'a, 'a>);
 pub(crate) enum Copied {
     All,
     Some,
-    /// Somebody else has locked the database.
+    /// Another process has locked the database.
     Nothing,
 }
 
@@ -403,7 +403,7 @@ impl Copy<'_> {
         Ok(match self.0.step(pages)? {
             StepResult::Done => Copied::All,
             StepResult::Busy | StepResult::Locked => Copied::Nothing,
-            // More, or what later versions of the library may say.
+            // More pages remain, or a result of a later version of the library.
             _ => Copied::Some,
         })
     }

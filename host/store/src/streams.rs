@@ -20,7 +20,7 @@ fn parts(stream: &Stream) -> (&'static str, &[u8]) {
     }
 }
 
-/// Returns the number of a stream; none while nothing was said of it.
+/// Returns the number of a stream; none while the stream has no event.
 pub(crate) fn number(sql: &Sql<'_>, stream: Stream) -> sql::Result<Option<i64>> {
     let (kind, id) = parts(&stream);
     let text = "SELECT number FROM streams WHERE stream_kind = ?1 AND stream_id = ?2";
@@ -50,7 +50,7 @@ impl FromRow for Named {
     }
 }
 
-/// The stream as text. It is made for every event that is read.
+/// Returns the stream as text. This runs for every event that is read.
 fn name(kind: &str, id: &[u8]) -> Option<String> {
     if id.is_empty() {
         return (kind == HOST).then(|| HOST.to_owned());

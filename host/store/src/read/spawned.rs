@@ -1,5 +1,5 @@
-//! A session with the sessions that were begun below it: those of the agents that it handed work
-//! to, those that they handed work to, and so on.
+//! A session and all sessions begun below it: those of agents that it handed work to, and
+//! recursively those of their agents.
 
 use super::{Clearance, ReadError};
 use crate::event_row::{EVENT_COLUMNS, EVENTS};
@@ -33,8 +33,8 @@ row! {
     }
 }
 
-/// The sessions below `:session` whose agents the user `:user` may do something with, as `family`,
-/// `:session` itself included.
+/// The sessions below `:session` whose agents the user `:user` has a role with, as `family`,
+/// including `:session` itself.
 const FAMILY: &str = "WITH RECURSIVE family (id, by_session, agent, path, depth) AS (SELECT \
                       :session, NULL, NULL, NULL, 0 UNION ALL SELECT spawned.session, \
                       spawned.by_session, agents.id, agents.path, family.depth + 1 FROM family \
@@ -94,9 +94,8 @@ impl Store {
     }
 
     /// Returns events after a position about a session or its descendants, in order, at most
-    /// `limit`. Of the descendants only those count whose agents the user sees. A session's first
-    /// event comes after its parent's, so a client that continues from the last position misses
-    /// none.
+    /// `limit`. Only descendants whose agents the user sees count. A session's first event follows
+    /// its parent's, so a client that continues from the last position misses none.
     pub async fn events_with_spawned(
         &self,
         after: u64,
