@@ -73,7 +73,7 @@ impl<'a> Outside<'a> {
 
 /// Records that an input is work that a run handed over. It counts against that run and its tree of
 /// agents until it has ended. Without a known run it counts against the tree of the agent that does
-/// it.
+/// the work.
 pub(super) fn handed_over(
     sql: &Sql<'_>,
     accepted: &InputAccepted,

@@ -20,7 +20,7 @@ pub(super) fn issued(sql: &Sql<'_>, issued: &KeyIssued) -> sql::Result<()> {
     )
 }
 
-/// A key no longer counts. The first time is what stays on record.
+/// Records that a key is no longer valid. The first time is the one that stays recorded.
 pub(super) fn revoked(sql: &Sql<'_>, revoked: &KeyRevoked) -> sql::Result<()> {
     sql.write(
         "UPDATE api_keys SET revoked_by = :revoked_by, revoked_at = :revoked_at, reason = :reason \

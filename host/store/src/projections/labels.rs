@@ -1,4 +1,4 @@
-//! Sessions as labels: how they are called and what they point to.
+//! Sessions as labels: their names and the turns that they point to.
 
 use crate::EMPTY_STATE;
 use crate::sql::{self, Sql, args, named, to_json};

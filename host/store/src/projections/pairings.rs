@@ -3,8 +3,8 @@
 use crate::sql::{self, Sql, args, insert};
 use domain::event::{PairingOffered, PairingSettled};
 
-/// A code was offered in place of any earlier one. Those of the connector that have expired by then
-/// go.
+/// Records the offer of a code, which replaces any earlier one. Expired codes of the connector are
+/// removed.
 pub(super) fn offered(sql: &Sql<'_>, it: &PairingOffered) -> sql::Result<()> {
     let connector = it.key.connector().as_str();
     sql.execute(

@@ -11,7 +11,7 @@ pub(super) const KEY_COLUMNS_MAX: usize = 4;
 /// Tables from which the full-text index is made.
 const INDEXED: [&str; 3] = ["sessions", "messages", "recall"];
 
-/// A projection, with what names a row in it.
+/// A projection, with the columns that identify a row in it.
 pub(super) struct Table {
     pub(super) name: &'static str,
     /// The columns of its key, in their order.
