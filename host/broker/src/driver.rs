@@ -1,8 +1,8 @@
 //! The driver of one session: claim, step, commit, perform, until it can only wait.
 //!
-//! All state is in the store. A driver holds a cached fold and the list of the work under way. It
-//! is made when a session has something to do, and retires when it only waits. Work that it does
-//! not finish is found again by folding the run.
+//! All state is in the store. A driver only caches the fold of the run and the list of the work
+//! under way. It is created when a session has work, and retires when it only waits. Its unfinished
+//! work is found again by folding the run.
 //!
 //! ## Where things are
 //!
@@ -132,9 +132,9 @@ async fn called(ticket: &mut Option<StepTicket>) {
 
 /// The result of an inspection.
 enum Inspection {
-    /// Work is going on. The driver waits for it.
+    /// Work is in progress, and the driver waits for it.
     Working,
-    /// There is nothing to do until a signal, a wake or a timer comes.
+    /// There is no work until a signal, a wake or a timer arrives.
     Waiting,
 }
 
@@ -190,10 +190,10 @@ impl Driver {
                     {
                         return self.leave().await;
                     }
-                    // Last, because what is recorded ends a pause, and nothing else has this driver
-                    // look again.
+                    // Last, because the record ends a pause, and nothing else makes this driver
+                    // check again.
                     if matches!(failure, DriverError::Busy) {
-                        // A step whose turn has come keeps it until the runtime has room.
+                        // A step that has a turn keeps it until the runtime has room.
                         self.trouble.begin_keeping(Instant::now());
                     } else {
                         // Nobody waits for a place that is not used during a pause.
@@ -208,7 +208,7 @@ impl Driver {
         }
     }
 
-    /// Waits until there is something to look at.
+    /// Waits until there is something to check.
     ///
     /// Signals are heard during a pause after trouble, too, but do not cut it short. Only a commit
     /// does, and outcomes of work for which others wait.
@@ -244,8 +244,8 @@ impl Driver {
 
     /// Returns the time to wait for a signal before another inspection.
     ///
-    /// It ends when the run's active time is used up, or when the run has rested. All other times
-    /// are timers of the store.
+    /// It ends when the run's active time is used up, or when the run's pause is over. All other
+    /// times are timers of the store.
     fn patience(&self) -> Duration {
         let active = self
             .phase
@@ -266,7 +266,7 @@ impl Driver {
         Duration::from_millis(active_ms).min(rest.unwrap_or(Duration::MAX))
     }
 
-    /// Winds up because the host is stopping. Nothing is begun, but outcomes of work under way are
+    /// Winds up because the host is stopping. No work begins, but outcomes of work under way are
     /// recorded while there is time.
     async fn wind_up(&mut self) {
         let core = self.context.core.clone();
@@ -307,8 +307,7 @@ impl Driver {
         }
     }
 
-    /// Leaves the session, once the driver has retired. Signals that came at the last moment go to
-    /// a successor.
+    /// Leaves the session, once the driver has retired. Late signals go to a successor.
     async fn leave(&mut self) {
         self.inbox.close();
         self.phase = Phase::Unknown;
@@ -490,7 +489,7 @@ impl Driver {
         stepped
     }
 
-    /// Goes on with a run that takes no step now. None when it is to be looked at again.
+    /// Continues a run that takes no step now. None when the run has to be checked again.
     async fn go_without_step(
         &mut self,
         has_arrived: bool,
@@ -522,15 +521,15 @@ impl Driver {
             self.record_entries().await?;
             return Ok(None);
         }
-        // Who only waits for others keeps no message of its agent waiting.
+        // A run that only waits for others must not block another message of its agent.
         self.place = None;
         Ok(Some(Inspection::Waiting))
     }
 
     /// Returns the messages that wait and can be taken into the open run now.
     ///
-    /// These are messages that steer, and only while the agent hears them. A run's first step takes
-    /// in what its start claimed.
+    /// These are messages that steer, and only while the agent takes them in. A run's first step
+    /// takes in the inputs that its start claimed.
     async fn joinable_inputs(&self) -> Result<Vec<InputAccepted>, DriverError> {
         let driving = match &self.phase {
             Phase::Unknown | Phase::Idle(_) => return Ok(Vec::new()),
@@ -547,8 +546,8 @@ impl Driver {
     }
 }
 
-/// Does what a command asks for under the API key of its request, and answers it. The command may
-/// be gone; what it asked for is done all the same.
+/// Executes a command under the API key of its request, and answers it. The command's caller may
+/// have been dropped; it is executed all the same.
 async fn under_key<T>(
     key: Option<KeyId>,
     done: oneshot::Sender<Result<T, DriverError>>,
