@@ -1,8 +1,9 @@
 //! Words that no caller of the API said: those that a trigger or a connector brings in.
 //!
-//! They take the same way as all other words, with the same routing, guards and idempotency. Only
-//! their source, their origin and the mark *untrusted* are given, and stay with whatever comes of
-//! them. A user's chats stay theirs: words that begin a session of their own never end up in one.
+//! They are processed like all other messages, with the same routing, guards and idempotency. Only
+//! their source, their origin and the mark *untrusted* are set by the caller, and stay with all
+//! later data. A user's chats stay separate: words that begin a session of their own never end up
+//! in one.
 
 use super::arriving::{Arriving, Isolated};
 use super::beginning::Beginning;
