@@ -1,9 +1,9 @@
 //! The broker, between the outside and the agents.
 //!
-//! Everything that reaches an agent goes through it, and it carries out everything that an agent
-//! decides. It claims inputs, steps agents, commits their decisions, and only then performs them.
-//! Rules are in `domain`, durability in `store`, guests in `runtime`, models in `llm`; the order of
-//! things is here. Never in here: HTTP routing, WIT types, SQL.
+//! All input of agents passes through it, and it carries out all decisions of agents. It claims
+//! inputs, steps agents, commits their decisions, and only then performs them. Rules are in
+//! `domain`, durability in `store`, guests in `runtime`, models in `llm`; the order of the work is
+//! here. Never in here: HTTP routing, WIT types, SQL.
 //!
 //! ## Where things are
 //!

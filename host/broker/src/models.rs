@@ -1,5 +1,5 @@
-//! Models as they are looked at. The gateway knows them; this is the way to it for layers that do
-//! not.
+//! Models as operators see them. The gateway has them; this gives access to layers without a
+//! gateway.
 
 use crate::boxed::boxed;
 use crate::command::Broker;
@@ -15,8 +15,8 @@ impl Broker {
         self.core.gateway().models()
     }
 
-    /// Returns the providers of the configuration, by name, with their own lists of models. Those
-    /// whose lists are too old are asked; that takes ten seconds at most.
+    /// Returns the providers of the configuration, by name, with their own lists of models.
+    /// Providers with outdated lists are queried; that takes ten seconds at most.
     #[boxed]
     pub async fn model_providers(&self, freshness: Freshness) -> Vec<ConfiguredProvider> {
         self.core.gateway().providers(freshness).await

@@ -1,4 +1,4 @@
-//! Commands on a session's queue: configure it, look at it, take inputs back.
+//! Commands on a session's queue: configure it, list it, withdraw inputs.
 
 use super::guards::allowed;
 use super::once::lands;
@@ -175,7 +175,7 @@ impl Broker {
         match self.store().commit(commit).await {
             Ok(_) => Ok(configured),
             Err(CommitError::Conflict(conflict)) => {
-                // A user who may not any more is told that instead.
+                // A user who lost the right to it gets that error instead.
                 self.session_for(user, target, session).await?;
                 Err(passed_limit(&conflict.clash)
                     .unwrap_or_else(session_closed)
@@ -315,7 +315,7 @@ impl Broker {
         Err(input_not_waiting(&now.state).into())
     }
 
-    /// Returns the commit that takes back all words that wait in a session now, and these words. It
+    /// Returns the commit that withdraws all words that wait in a session now, and these words. It
     /// is empty when none wait.
     pub(super) async fn withdrawal(
         &self,
