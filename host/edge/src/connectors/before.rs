@@ -13,7 +13,7 @@ use domain::path::ConnectorName;
 use serde::Deserialize;
 use store::InboundMessageRow;
 
-/// Bytes of a key as it is; a longer one is replaced by its digest.
+/// Maximum bytes of a verbatim key; a longer one is replaced by its digest.
 const KEY_BYTES_MAX: usize = 255;
 
 /// The remembered place of an answer.
