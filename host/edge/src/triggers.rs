@@ -1,11 +1,11 @@
-//! Triggers: what makes the host speak to an agent without being spoken to.
+//! Triggers: messages from the host to an agent without a user's message.
 //!
-//! A trigger event is accepted first, in a commit of its own. Then the trigger's component is
+//! A trigger event is first accepted, in a commit of its own. Then the trigger's component is
 //! called on it, and one commit stores its messages, the trigger's new state and the
 //! acknowledgement. At last each message is handed to its session through the broker, under an
-//! idempotency key that follows from the trigger event. After a crash each of these is done again
-//! from the store, and counts once. One event of a trigger is dealt with at a time, in the order in
-//! which they were accepted.
+//! idempotency key that is derived from the trigger event. After a crash each of these steps is
+//! repeated from the store, and counts once. One event of a trigger is processed at a time, in the
+//! order of acceptance.
 //!
 //! - triggers of the configuration: `triggers/definitions.rs`; commands of users and operators:
 //!   `triggers/commands.rs`; checks of what a trigger is to be: `triggers/checks.rs`, and of its
@@ -89,13 +89,13 @@ pub struct Triggers {
 #[derive(Debug)]
 pub(crate) struct Shared {
     core: Arc<Core>,
-    /// Wakes the clock: a time that comes due may have changed.
+    /// Wakes the clock: the next due time may have changed.
     due: Notify,
     /// Wakes the dispatch: a trigger event was accepted, or may be dealt with now.
     open: Notify,
     /// A counter that changes whenever triggers are defined, changed, paused, resumed or removed.
     changed: watch::Sender<u64>,
-    /// Lock that is held while triggers are defined. Two together could take the same name.
+    /// Lock that is held while triggers are defined. Two at once could take the same name.
     defining: Mutex<()>,
     /// Permits for webhook calls that are stored at a time.
     accepting: Semaphore,
@@ -146,7 +146,7 @@ impl Triggers {
         definitions::compare(&self.shared).await.map(drop)
     }
 
-    /// Returns what the triggers share.
+    /// Returns the state that the triggers share.
     #[cfg(test)]
     pub(crate) fn shared_for_tests(&self) -> &Shared {
         &self.shared

@@ -1,6 +1,5 @@
-//! Trigger events that were asked for by hand of triggers that are not fired by themselves now:
-//! each has one attempt all the same, also after a restart. If that fails, it waits with the
-//! others.
+//! Trigger events requested by hand of triggers that are not active now: each has one attempt all
+//! the same, also after a restart. If that fails, it waits with the others.
 
 use super::Shared;
 use super::dispatch::{self, Next};
@@ -14,7 +13,7 @@ use store::{TriggerEventRow, TriggerRow};
 /// Triggers whose trigger events are dealt with at a time after a restart.
 const TRIGGERS_AT_ONCE: usize = 4;
 
-/// Returns whether a trigger is not fired by itself now: it is paused, disabled or rests.
+/// Returns whether a trigger is not active now: it is paused, disabled or rests.
 pub(super) fn is_blocked(row: &TriggerRow, now: Timestamp) -> bool {
     let rests = row.failures.open_until.is_some_and(|until| until > now);
     row.paused.is_some() || !row.spec.enabled || rests
@@ -72,8 +71,8 @@ fn is_untried(trigger_event: &TriggerEventRow) -> bool {
     trigger_event.run_by.is_some() && trigger_event.state.is_open() && trigger_event.attempts == 0
 }
 
-/// Deals with a trigger event until something came of it: that its component or its session was too
-/// busy is no attempt.
+/// Processes a trigger event until it has an outcome. If its component or its session was too busy,
+/// that does not count as an attempt.
 async fn deal_with(shared: &Shared, id: TriggerEventId) {
     loop {
         let trigger_event = match shared.core.store().trigger_event(id).await {
