@@ -1,31 +1,31 @@
-//! The commands of the broker, as they are given from outside, and their answers.
+//! The commands of the broker from outside, and their answers.
 //!
 //! ## Where things are
 //!
-//! - the broker that takes them, their errors, a driver's answers: `command/broker.rs`,
+//! - the broker that executes them, their errors, a driver's answers: `command/broker.rs`,
 //!   `command/error.rs`, `command/driver_answer.rs`
-//! - messages that arrive: `command/messages.rs`
-//! - messages to a turn, a session, an agent, a persona or nobody: `command/route.rs`
+//! - accepting messages: `command/messages.rs`
+//! - messages to a turn, a session, an agent, a persona or no address: `command/route.rs`
 //! - words that a trigger or a connector brings: `command/inbound_message.rs`,
 //!   `command/arriving.rs`
 //! - a message to all agents that a user talks with: `command/posting.rs`
 //! - addresses of such messages: `command/address.rs`
 //! - a chat that begins with its first message: `command/beginning.rs`
 //! - post and await: `command/awaiting.rs`
-//! - messages that wait: looked at and taken back: `command/queue.rs`
+//! - waiting messages, listed and withdrawn: `command/queue.rs`
 //! - opening of sessions, and their models: `command/opening.rs`, `command/generation.rs`
-//! - agents, and who may make one where: `command/agents.rs`, `command/placing.rs`
+//! - agents, and the rights to make one: `command/agents.rs`, `command/placing.rs`
 //! - users of an agent, archiving: `command/assignments.rs`, `command/archiving.rs`
 //! - keys of connectors: `command/connectors.rs`
-//! - agents that somebody reaches: `command/reach.rs`, `command/paths.rs`
+//! - agents that a user can reach: `command/reach.rs`, `command/paths.rs`
 //! - names, pins, clearing and deleting of sessions: `command/labels.rs`
-//! - sessions looked at and listed, and searched: `command/sessions.rs`, `command/search.rs`
+//! - sessions, shown, listed and searched: `command/sessions.rs`, `command/search.rs`
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
 //! - work that agents handed to each other: `command/tasks.rs`
-//! - another configuration: `command/configuration.rs`
+//! - replacing the configuration: `command/configuration.rs`
 //! - switches to another agent, and returns: `command/switching.rs`, `command/switch_origin.rs`
 //! - compaction on request: `command/compacting.rs`
-//! - the prompt of an agent as a model would get it: `command/prompt.rs`
+//! - the prompt that an agent's model would get: `command/prompt.rs`
 //! - notes, and reading a session into notes on request: `command/memory.rs`
 //! - forks and comparisons: `command/trees.rs`
 //! - export and import of threads: `command/transcripts.rs`
@@ -38,7 +38,7 @@
 //!   `command/dead_letters.rs`
 //! - readings by the operator, which are recorded: `command/reading.rs`
 //! - API keys: `command/keys.rs`
-//! - purging: who may: `command/purge.rs`
+//! - the right to purge: `command/purge.rs`
 //! - import of the old system's sessions: `command/import.rs`
 
 mod address;

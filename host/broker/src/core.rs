@@ -191,7 +191,7 @@ pub(crate) struct Core {
     deciding: [tokio::sync::Mutex<()>; DECIDING],
     /// The bound on refused answers of external agents in the ledger.
     pub(crate) noted_refusals: NotedRefusals,
-    /// Outages of providers of models, as far as they are on record.
+    /// The recorded outages of providers of models.
     pub(crate) outages: Outages,
     /// Lock that is held while the catalogue is replaced.
     pub(crate) replacing: tokio::sync::Mutex<()>,

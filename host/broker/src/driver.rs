@@ -7,7 +7,7 @@
 //! ## Where things are
 //!
 //! - phases: `driver/phase.rs`
-//! - the state that outlasts a phase, and what all files are given: `driver/state.rs`,
+//! - the state that outlasts a phase, and the context of all files: `driver/state.rs`,
 //!   `driver/context.rs`
 //! - the open run, its fold and its upkeep: `driver/driving.rs`, `driver/fold.rs`,
 //!   `driver/refresh.rs`
@@ -18,27 +18,27 @@
 //! - the sections of its prompts: `driver/sectioning.rs`
 //! - the basis of a step: `driver/frozen.rs`
 //! - a step of an agent: `driver/step.rs`
-//! - what a step sees, and what its requests are resolved from: `driver/prepare.rs`,
+//! - the view of a step, and the scope of its requests: `driver/prepare.rs`,
 //!   `driver/scope.rs`
 //! - operations that a decision starts: `driver/resolve.rs`
 //! - calls of tools among them: `driver/calls.rs`; calls that command lines make:
 //!   `driver/commands.rs`
-//! - open operations, settled, performed or left to wait: `driver/attend.rs`
+//! - open operations, settled, performed or waiting: `driver/attend.rs`
 //! - commits of steps: `driver/commit.rs`
 //! - outcomes, and their record: `driver/record.rs`
-//! - what a step may spend: `driver/budget.rs`; reservations for models' calls: `driver/reserve.rs`
+//! - the budget of a step: `driver/budget.rs`; reservations for models' calls: `driver/reserve.rs`
 //! - further attempts at them: `driver/attempt.rs`
 //! - messages to external agents, and their answers: `driver/deliver.rs`
 //! - ends by limits and deadlines: `driver/limits.rs`
-//! - replies that nobody waits for any more: `driver/late_replies.rs`
-//! - agents that talk, and work that is handed over: `driver/direct_message.rs`,
+//! - replies without a waiting caller: `driver/late_replies.rs`
+//! - messages between agents, and work handed over: `driver/direct_message.rs`,
 //!   `driver/handover.rs`
 //! - delegations that wait for room: `driver/blocked.rs`
 //! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
 //! - panels of the user's clients: `driver/panels.rs`
 //! - triggers that an agent sets itself: `driver/triggers.rs`
-//! - changes that last, asked for by words from outside: `driver/lasting.rs`
-//! - the summary of what a user did with another agent: `driver/bringing_back.rs`
+//! - lasting changes, requested by words from outside: `driver/lasting.rs`
+//! - the summary of a user's conversation with another agent: `driver/bringing_back.rs`
 //! - notes, and reading a session into them: `driver/memory.rs`, `driver/reading.rs`
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`

@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(join(&live).so_far, []);
         live.show(text(1, 0, "again"));
         assert_eq!(join(&live).so_far, [so_far(1, 0, "again")]);
-        // Another attempt, where nobody said that the one before is void.
+        // Another attempt, without a notice that the previous one is void.
         live.show(text(2, 0, "third"));
         assert_eq!(join(&live).so_far, [so_far(2, 0, "third")]);
         live.end(OperationId(Digest([7; 32])));

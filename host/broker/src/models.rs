@@ -9,7 +9,7 @@ pub use llm::{
 };
 
 impl Broker {
-    /// Returns the models of the configuration, by alias. Asks nobody.
+    /// Returns the models of the configuration, by alias. Queries no provider.
     #[must_use]
     pub fn models(&self) -> Vec<ConfiguredModel> {
         self.core.gateway().models()

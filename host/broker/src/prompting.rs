@@ -246,7 +246,7 @@ impl Prompting<'_> {
     }
 }
 
-/// Returns the items of a listing, or the reason why there are none.
+/// Returns the items of a listing, or the reason why it has none.
 fn items_of(outcome: Outcome<Result<Progress, ToolError>>) -> Result<Vec<ArtifactItem>, String> {
     match outcome {
         Outcome::Returned(Ok(Progress::Done { parts })) => domain::json::parse(&text_of(&parts))
@@ -259,7 +259,7 @@ fn items_of(outcome: Outcome<Result<Progress, ToolError>>) -> Result<Vec<Artifac
     }
 }
 
-/// The subscribers of a listing: there are none.
+/// The subscribers of a listing, which has none.
 struct Unheard;
 
 impl Notes for Unheard {

@@ -87,7 +87,7 @@ pub(crate) struct ResolvedConfig {
     pub(crate) peer_list: Vec<Peer>,
     /// The skills, with their files as they were read.
     pub(crate) skills: Arc<SkillSet>,
-    /// The document by which they are stored; none where there are none.
+    /// The document by which they are stored; none without skills.
     frozen_skills: Option<Sealed>,
     arguments: Arguments,
 }

@@ -106,7 +106,8 @@ impl Default for Telemetry {
 }
 
 impl Telemetry {
-    /// Returns whether anybody listens. Telling costs nothing more than this while nobody does.
+    /// Returns whether there is a listener. Without one, telemetry costs nothing more than this
+    /// call.
     #[must_use]
     pub(crate) fn is_heard(&self) -> bool {
         self.shared.listening.load(Ordering::Relaxed) > 0

@@ -16,27 +16,27 @@
 //! and otherwise a message of its own; `connectors/previews.rs` explains why neither loses nor
 //! doubles it.
 //!
-//! - what is served now: `connectors/served.rs`; another configuration: `connectors/serving.rs`;
+//! - the served connectors: `connectors/served.rs`; a new configuration: `connectors/serving.rs`;
 //!   troubles: `connectors/health.rs`, `connectors/troubles.rs`
 //! - calls of components: `connectors/calls.rs`; their purposes: `connectors/asked.rs`; their
 //!   entries in the ledger: `connectors/ledger.rs`
 //! - polls: `connectors/polling.rs`; calls of services: `connectors/webhook.rs`, and their bound:
-//!   `connectors/bucket.rs`; what both store: `connectors/intake.rs`
+//!   `connectors/bucket.rs`; storing from both: `connectors/intake.rs`
 //! - the order in which inbound messages are handed over: `connectors/handover.rs`; one chat:
 //!   `connectors/settling.rs`, `connectors/settlement.rs`, `connectors/sender.rs`; inbound messages
 //!   that become one input: `connectors/gathering.rs`; the input: `connectors/posting.rs`, with
-//!   files: `connectors/attachments.rs`; answers: `connectors/answering.rs`; what was done before a
+//!   files: `connectors/attachments.rs`; answers: `connectors/answering.rs`; work done before a
 //!   crash: `connectors/before.rs`
-//! - other ids of people and groups, and chats in which an agent takes part:
+//! - new ids of people and groups, and chats in which an agent takes part:
 //!   `connectors/following.rs`
-//! - people whom nobody knows: `connectors/unknown_senders.rs`, `connectors/pairing.rs`,
+//! - unknown senders: `connectors/unknown_senders.rs`, `connectors/pairing.rs`,
 //!   `connectors/expiring.rs`
 //! - the order in which messages are sent: `connectors/outbox.rs`; one message:
 //!   `connectors/sending.rs`; words of the host's own: `connectors/queueing.rs`
 //! - typing: `connectors/presence.rs`, `connectors/typing.rs`; growing replies:
-//!   `connectors/previews.rs`; services that wait to be told that a message was taken:
+//!   `connectors/previews.rs`; services that wait for an acknowledgement:
 //!   `connectors/acknowledging.rs`
-//! - commands of operators and users: `connectors/commands.rs`, and what they show:
+//! - commands of operators and users: `connectors/commands.rs`, and their results:
 //!   `connectors/view.rs`
 
 mod acknowledging;
@@ -122,7 +122,7 @@ struct Shared {
     arrived: Notify,
     /// Wakes the outbox: a message may be sent now that could not before.
     outbox: Notify,
-    /// The latest words to people whom nobody knows.
+    /// The latest notices to unknown senders.
     reported: Mutex<unknown_senders::RecentNotices>,
     /// Wrong pairing codes of users lately.
     guesses: Mutex<pairing::Guesses>,

@@ -8,19 +8,19 @@
 //! order of acceptance.
 //!
 //! - triggers of the configuration: `triggers/definitions.rs`; commands of users and operators:
-//!   `triggers/commands.rs`; checks of what a trigger is to be: `triggers/checks.rs`, and of its
+//!   `triggers/commands.rs`; checks of a trigger's definition: `triggers/checks.rs`, and of its
 //!   targets: `triggers/targets.rs`
 //! - times that come due: `triggers/clock.rs`; heartbeats: `triggers/heartbeat.rs`
 //! - webhook calls: `triggers/webhook.rs`
 //! - files that change: `triggers/files.rs` and `triggers/files/`, and a scan of a folder:
 //!   `triggers/scan.rs`
-//! - events of the host: `triggers/host_events.rs`, and what they say: `triggers/host_events/`
-//! - the order in which trigger events are dealt with: `triggers/dispatch.rs`, and those that were
-//!   asked for by hand of triggers that stand still: `triggers/by_hand.rs`
+//! - events of the host: `triggers/host_events.rs`, and their content: `triggers/host_events/`
+//! - the order in which trigger events are processed: `triggers/dispatch.rs`, and those requested by
+//!   hand of inactive triggers: `triggers/by_hand.rs`
 //! - one trigger event: the call of its component in `triggers/trigger_run.rs`, its messages in
-//!   `triggers/posting.rs`, what failed in `triggers/failing.rs`
-//! - what the ledger has of a trigger run: `triggers/ledger.rs`
-//! - turns that do not come to an end: `triggers/watchdog.rs`
+//!   `triggers/posting.rs`, its failures in `triggers/failing.rs`
+//! - the ledger's entries for a trigger run: `triggers/ledger.rs`
+//! - turns that do not end: `triggers/watchdog.rs`
 
 mod by_hand;
 mod checks;
@@ -91,7 +91,7 @@ pub(crate) struct Shared {
     core: Arc<Core>,
     /// Wakes the clock: the next due time may have changed.
     due: Notify,
-    /// Wakes the dispatch: a trigger event was accepted, or may be dealt with now.
+    /// Wakes the dispatch: a trigger event was accepted, or may be processed now.
     open: Notify,
     /// A counter that changes whenever triggers are defined, changed, paused, resumed or removed.
     changed: watch::Sender<u64>,

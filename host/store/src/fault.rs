@@ -87,7 +87,7 @@ fn contains(payload: &[u8], words: &str) -> bool {
 }
 
 /// Returns whether a test wants an event with this payload to be impossible to store.
-/// `AGENT_HOST_UNSTORABLE` holds the text to look for.
+/// `AGENT_HOST_UNSTORABLE` has the text to search for.
 pub(crate) fn is_unstorable(payload: &[u8]) -> bool {
     static WORDS: Words = Words::new();
 

@@ -29,7 +29,7 @@ pub(crate) const FULL_WAIT_MS: u64 = 500;
 /// Steps of SQLite's machine between two checks of a read whether it is in the way. Reading one
 /// large row takes few steps and much time.
 pub(crate) const POLL_OPS: i32 = 1_000;
-/// Placeholder for the start time of a read while there is none.
+/// Placeholder for the start time when no read is in progress.
 const NO_READ: u64 = u64::MAX;
 
 /// The state of the write-ahead log.
@@ -173,7 +173,7 @@ impl Log {
         self.gate.close();
     }
 
-    /// Lets reads begin again. Reads that were told to end still end.
+    /// Lets reads begin again. Reads that were asked to end still end.
     pub(crate) fn admit_reads(&self) {
         self.gate.open();
     }

@@ -83,8 +83,8 @@ impl Payload {
         payload
     }
 
-    /// Puts an object, or its brace alone if it has more than short texts. Returns the bytes that
-    /// are dealt with.
+    /// Writes an object, or its brace alone if it has more than short texts. Returns the number of
+    /// bytes consumed.
     fn put_object(&mut self, json: &[u8]) -> usize {
         let bytes = flat_bytes(json).filter(|bytes| *bytes >= APART_BYTES_MIN);
         match bytes.and_then(|bytes| json.get(..bytes)) {

@@ -483,7 +483,7 @@ fn continued(sql: &Sql<'_>, continuation: &Continuation, recorded: &Recorded) ->
         Pause::Asking { until, .. } => *until,
         Pause::None | Pause::Approving | Pause::Declined => return Ok(()),
     };
-    // If it settled before it was resumed, nobody waits for it.
+    // If it settled before it was resumed, no operation waits for it.
     let question = continuation.question();
     if matches!(continuation.pause, Pause::Asking { .. }) && question != operation {
         operations::asked(sql, question, operation)?;

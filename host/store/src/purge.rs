@@ -157,10 +157,10 @@ impl Store {
     /// Erases one transaction's share of a chunk of a purge, and returns where the next one begins;
     /// none when the chunk is done. The share is counted for the purge of this stream.
     ///
-    /// `after` is what the transaction before returned, so that none goes again through what the
-    /// earlier ones erased. The first one begins at 0, also after a crash: it passes over what is
-    /// gone. So may a later one of a run, which counts what stays. Of the streams that have lost
-    /// events it is one stream's share, in as many transactions as it takes.
+    /// `after` is the result of the previous transaction, so that none scans the data that the
+    /// earlier ones erased. The first one begins at 0, also after a crash: it skips erased data. So
+    /// may a later one of a run, which counts the data that stay. For the streams that have lost
+    /// events, this handles one stream's share, in as many transactions as necessary.
     pub async fn erase(
         &self,
         purge: Stream,
@@ -224,7 +224,7 @@ impl Store {
         }
     }
 
-    /// Runs some work of a purge in one transaction of the writer, and counts what it erases.
+    /// Runs some work of a purge in one transaction of the writer, and counts the erased data.
     async fn transact_for<T: Send + 'static>(
         &self,
         purge: Stream,

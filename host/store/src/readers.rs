@@ -329,7 +329,7 @@ mod tests {
         }
         let refused = in_background(store.read(|_| Ok(()))).await;
         assert!(matches!(refused, Err(ReadError::Busy)), "{refused:?}");
-        // Whoever is waited for is served meanwhile.
+        // Reads that a caller waits for are served meanwhile.
         for number in 0..10 {
             assert_eq!(store.read(move |_| Ok(number)).await.unwrap(), number);
         }

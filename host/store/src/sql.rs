@@ -41,7 +41,7 @@ pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Failure of a statement, or of reading what it returned.
+/// Failure of a statement, or of reading its result.
 #[derive(Debug)]
 pub(crate) enum Error {
     /// A column, given by its name or place, has an unexpected value.

@@ -34,9 +34,9 @@ const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trus
 const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA \
                       journal_size_limit = 67108864; PRAGMA cache_size = -16384; PRAGMA \
                       secure_delete = ON;";
-/// KiB of pages that a connection which only reads keeps. There are eight, and a cache fills over
-/// hours and never shrinks: with the writer's all of them hold 32 MiB at most. What falls out is in
-/// the system's memory.
+/// KiB of pages that a read-only connection caches. There are eight of these connections, and a
+/// cache fills over hours and never shrinks: with the writer's they use 32 MiB at most. Evicted
+/// pages are still in the system's page cache.
 const READER: &str = "PRAGMA query_only = ON; PRAGMA cache_size = -2048;";
 
 /// The ids of a list that is bound by this name ([`list`]).
@@ -62,8 +62,8 @@ pub(crate) fn list(ids: &[AgentId]) -> String {
 /// Settings of a database that is thrown away: nothing is synced or rolled back.
 const SCRATCH: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = \
                        -32768; PRAGMA mmap_size = 0;";
-/// Settings of a connection that writes to the store's database, which it has attached: the writer
-/// moves the log, and nobody else; and what is deleted is written over, as by the writer.
+/// Settings of a connection that has the store's database attached and writes to it. Only the
+/// writer moves the log. Deleted content is overwritten, as by the writer.
 const ATTACHED: &str = "PRAGMA store.synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA \
                         wal_autocheckpoint = 0;";
 
@@ -97,7 +97,7 @@ pub(crate) struct TableColumns {
 pub(crate) enum Checkpoint {
     /// Moves what no read is in the way of.
     Passive,
-    /// Waits until the next commit can begin the log anew.
+    /// Waits until the next commit can start the log over.
     Restart,
     /// Waits likewise, and cuts the log's file off.
     Truncate,
@@ -170,7 +170,7 @@ impl Connection {
         Ok(self.0.busy_timeout(patience)?)
     }
 
-    /// Sets what is on the disk when a commit returns.
+    /// Sets which data are on the disk when a commit returns.
     pub(crate) fn sync(&self, how: Durability) -> Result<()> {
         self.execute_batch(match how {
             Durability::Full => "PRAGMA synchronous = FULL",
@@ -195,12 +195,12 @@ impl Connection {
         self.execute_batch(ATTACHED)
     }
 
-    /// Makes the database one file, without a log beside it.
+    /// Makes the database one file, without a log.
     pub(crate) fn make_one_file(&self) -> Result<()> {
         self.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
     }
 
-    /// Writes the database's file anew.
+    /// Rewrites the database's file.
     pub(crate) fn vacuum(&self) -> Result<()> {
         self.sync(Durability::Full)?;
         self.execute_batch("PRAGMA wal_autocheckpoint = 0; VACUUM")

@@ -204,7 +204,7 @@ impl Broker {
                 return Ok(None);
             };
             match self.store().connector_key(now).await? {
-                // Whoever binds keys was quicker. The one before counts no longer all the same.
+                // Another binding was quicker. The previous key is no longer valid all the same.
                 Some(row) if row.user == user && key_before == KeyBefore::Ends => {
                     self.unbind(&user, &user, before, None).await?;
                     return Ok(Some(user));
@@ -221,7 +221,7 @@ impl Broker {
                 key: before.clone(),
                 user: Some(user.clone()),
             });
-            // Without room for another key, it replaces the previous one: nobody is lost.
+            // Without room for another key, it replaces the previous one: no visitor is lost.
             if key_before == KeyBefore::Ends || !self.has_room_for_key(&user).await? {
                 let unbound = unbinding(&user, &user, before, row.bound_at);
                 for append in &mut commit.appends {

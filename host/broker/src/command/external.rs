@@ -30,7 +30,7 @@ use std::sync::Arc;
 use store::{Commit, Expected, SessionRow};
 use tokio::sync::oneshot;
 
-/// A secret that is nobody's, for answers in sessions that are not there.
+/// A secret that belongs to no program, for answers in sessions that do not exist.
 const NOBODYS: &str = "there-is-no-session-of-this-name";
 
 /// A command that attaches a program to a session of its agent. The session is opened if it does

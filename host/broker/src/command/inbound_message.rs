@@ -15,8 +15,8 @@ use crate::boxed::boxed;
 
 impl Broker {
     /// Routes words that a trigger or a connector brings, and accepts them. When this returns, they
-    /// are durable and will be dealt with. Words under a key that was taken within seven days are
-    /// answered as they were then.
+    /// are durable and will be processed. Words under a key that was used within seven days get the
+    /// same answer as then.
     ///
     /// # Errors
     /// Those of [`Self::post_routed`].

@@ -202,7 +202,7 @@ impl Broker {
         Ok(row)
     }
 
-    /// Deletes a session: nobody finds it any more. A structured session that has ended stays in
+    /// Deletes a session: no user finds it any more. A structured session that has ended stays in
     /// the history for those who see all sessions.
     ///
     /// Inputs that wait in it become dead letters. Its turns stay where others point to them.
@@ -363,7 +363,7 @@ fn deleting(row: &SessionRow, waiting: &[InputAccepted], user: &UserId, now: Tim
             .iter()
             .map(|input| Guard::Queue(QueueGuard::InputWaiting(input.input))),
     );
-    // Whoever wrote from a chat does not wait for ever.
+    // A person who wrote from a chat must not wait for ever.
     tell_of_dead(&mut commit, waiting, &context);
     commit
 }

@@ -31,7 +31,7 @@ pub struct WantedNotes {
 }
 
 impl Broker {
-    /// Returns notes of an agent, as far as the user may see them.
+    /// Returns notes of an agent that the user may see.
     ///
     /// # Errors
     /// There is no such agent.

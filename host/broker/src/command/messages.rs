@@ -1,8 +1,8 @@
 //! Acceptance of words: from here on nothing loses them.
 //!
-//! The rules of the queue decide at inbound message how an input waits, and the decision is stored
-//! with it. Words that steer or interrupt a chat need no inspection of the queue. For all others
-//! the decision rests on the queue as it was read, which a guard of the commit keeps.
+//! The rules of the queue decide how an input waits when the message is accepted, and the decision
+//! is stored with it. Words that steer or interrupt a chat need no inspection of the queue. For all
+//! others the decision depends on the queue as it was read, which a guard of the commit protects.
 
 use super::agents::invalid;
 use super::arriving;
@@ -267,7 +267,7 @@ impl Broker {
         Err(self.refusal(&accepting.command, NotAccepted::Changed).await)
     }
 
-    /// Returns the condition of a session's run, as far as the acceptance of words depends on it.
+    /// Returns the facts about a session's run that the acceptance of words depends on.
     ///
     /// A structured session whose agent listens while its client is asked can be steered like any
     /// other. Nothing interrupts a structured session: the end of its run would end the session,

@@ -156,7 +156,7 @@ impl FoundDestination {
 }
 
 impl Broker {
-    /// Routes words and accepts them. When this returns, they are durable and will be dealt with.
+    /// Routes words and accepts them. When this returns, they are durable and will be processed.
     ///
     /// # Errors
     /// The addressee does not exist, or the user may not write to it; those of posting a message.

@@ -17,8 +17,8 @@ impl Broker {
     /// definition; none without such limits. A session with a turn in progress, or with waiting
     /// inputs, is not idle.
     ///
-    /// A chat that was chosen for the message (no session was named) does not expire: nobody could
-    /// choose another one.
+    /// A chat that was chosen for the message (no session was named) does not expire: the sender
+    /// could not choose another one.
     pub(super) async fn session_limits(
         &self,
         accepting: &Accepting<'_>,

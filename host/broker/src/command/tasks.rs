@@ -185,7 +185,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Stops work that nobody waits for: its turn, or the input that carries it.
+    /// Stops work without a waiting caller: its turn, or the input that carries it.
     async fn stop_detached(
         &self,
         user: &UserId,

@@ -401,8 +401,8 @@ fn chunks<'a>(
     chunks
 }
 
-/// Returns a turn that is not here yet, of which nobody here can say who wrote it: anybody can
-/// write a file that fits together.
+/// Returns a turn that does not exist here yet and whose author this host cannot verify: anyone can
+/// write a consistent file.
 fn imported_turn(turn: &TranscriptTurn) -> ImportedTurn {
     let messages = turn.messages.iter().cloned();
     ImportedTurn {

@@ -28,7 +28,7 @@ pub struct TurnReport {
     pub calls: Vec<CallReport>,
     /// Tokens that its models used, as their providers reported them.
     pub usage: Usage,
-    /// Cost of its models in millionths, as far as they have prices.
+    /// Cost of its models in millionths, for models with prices.
     pub cost_micros: u64,
     /// Calls of models.
     pub model_calls: u64,

@@ -115,7 +115,7 @@ impl Driver {
         run.advance(&stepped)?;
         let mut ends = plan.cause.is_some();
         let core = self.context.core.clone();
-        // Until the commit is durable, nobody deletes the blobs that it names.
+        // Until the commit is durable, no task deletes the blobs that it names.
         let _naming = core.naming.read().await;
         loop {
             let Some(driving) = self.phase.driving() else {
@@ -324,9 +324,9 @@ impl SessionContext {
         let wake = self
             .add_end(commit, run, holder, cause, last, plan.time)
             .await?;
-        // Without another step left, arrived words wait for the next turn: they must not turn this
-        // one into a failure. Nothing joins a thread that is compacted, or a turn of which nobody
-        // is to hear: arrived words lead the next turn.
+        // Without another step left, new words wait for the next turn: they must not turn this one
+        // into a failure. Nothing joins a thread that is compacted, or a turn whose replies go
+        // nowhere: new words begin the next turn.
         let unrecorded_ms = driving
             .stopwatch
             .unrecorded_ms()

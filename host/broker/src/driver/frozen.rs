@@ -44,7 +44,7 @@ pub(super) struct Own {
     settings: Sealed,
     /// The configuration that the session was opened with.
     session_config: Option<Sealed>,
-    /// The agent's ended structured sessions, as far as all may see them who read the turn.
+    /// The agent's ended structured sessions that all readers of the turn may see.
     history: Option<SeenHistory>,
     /// The user's role with the agent.
     pub(super) role: Option<AgentRole>,

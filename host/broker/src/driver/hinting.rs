@@ -36,9 +36,8 @@ impl Hinted {
 }
 
 impl SessionContext {
-    /// Returns the hints of an opening, as far as its definition asks for any: those that were
-    /// chosen before for the same inputs, or the best notes from the sessions of the session's
-    /// user.
+    /// Returns the hints of an opening, if its definition asks for any: those that were chosen
+    /// before for the same inputs, or the best notes from the sessions of the session's user.
     ///
     /// A role that shows everybody's sessions does not count here. No user requests these notes, so
     /// one user's words would appear in another's conversation. A session with several speakers

@@ -287,7 +287,7 @@ impl Scope<'_> {
         self.grant(TOOL_CALL, tool);
         let started = &self.driving.run.started;
         let agent = owner(self.agent);
-        // Whoever may see the session may see the event.
+        // Everyone who may see the session may see the event.
         let context = Context::of_run(started, self.now);
         let context = if of == started.session {
             context

@@ -255,8 +255,8 @@ impl SessionContext {
         Some((settings, memory))
     }
 
-    /// Returns the last message of the turns that were read and are still in the thread; none if
-    /// there is none.
+    /// Returns the last message of the turns that were read and are still in the thread; none if no
+    /// such turn is left.
     async fn still_read(
         &self,
         head: TurnId,

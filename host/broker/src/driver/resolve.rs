@@ -41,7 +41,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use store::{AgentRow, HandedOver};
 
-/// A step whose requests are to be resolved.
+/// A step whose requests will be resolved.
 #[derive(Clone, Copy)]
 pub(super) struct RequestingStep<'a> {
     pub(super) driving: &'a Driving,

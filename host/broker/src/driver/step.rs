@@ -118,7 +118,7 @@ impl Driver {
                 &frozen.basis,
             )
             .await;
-        // Whoever is next has the place, unless nothing of this step ran.
+        // The next step gets the place, unless nothing of this step ran.
         let seat = matches!(stepped.outcome, Outcome::Busy).then_some(seat);
         store::point("broker.step.after");
         crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);

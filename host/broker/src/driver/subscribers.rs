@@ -10,7 +10,7 @@ pub(crate) struct Subscribers {
     pub(super) destination: Option<Destination>,
     /// Number of the run's inputs that were read.
     pub(super) inputs: usize,
-    /// True if the run began with words of a trigger of which nobody is to hear: no others join it.
+    /// True if the run began with words of a trigger whose replies go nowhere: no others join it.
     pub(super) is_unheard: bool,
 }
 

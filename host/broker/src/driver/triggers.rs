@@ -116,7 +116,7 @@ impl SessionContext {
                 | Source::LateReply { .. }
                 | Source::Reminder { .. } => false,
             };
-            // A user's own words may quote somebody else's; then the user is asked.
+            // A user's own words may quote another person's; then the user is asked.
             let is_marked = input.message.is_some_and(|message| {
                 message.untrusted && !message.said_by().is_some_and(|it| it.is_user())
             });

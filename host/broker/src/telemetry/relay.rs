@@ -133,7 +133,7 @@ impl Relay {
 
     /// Sends the next events. Returns false when no more will follow.
     async fn tell_next(&mut self) -> bool {
-        // Events from before the arrival of the first present listener are not sent.
+        // Events from before the start of the first present listener are not sent.
         let from = self.telemetry.shared.from.load(Ordering::Relaxed);
         self.position = self.position.max(from);
         let until = *self.durable.borrow_and_update();

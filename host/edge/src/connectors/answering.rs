@@ -99,7 +99,8 @@ impl Shared {
         sender: &Sender,
         first: &InboundMessageRow,
     ) -> Result<Option<NewEvent>, Error> {
-        // In a group nobody approves, and nobody takes an edit or a reaction for an approval.
+        // In a group approvals are not accepted, and an edit or a reaction is never mistaken for
+        // one.
         if first.message.group.is_some() || matches!(first.message.said, Said::Aside { .. }) {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! The past of an inbound message: it may have been dealt with before a crash, or before the store
-//! did not take its settlement.
+//! The past of an inbound message: it may have been processed before a crash, or before the store
+//! refused its settlement.
 
 use super::Shared;
 use super::sender::Sender;
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// Returns the key under which a message of a service is dealt with once.
+/// Returns the key under which a message of a service is processed once.
 pub(super) fn key_of(connector: &ConnectorName, message: &str) -> String {
     let key = format!("connector:{connector}:{message}");
     match key.len() {

@@ -9,7 +9,7 @@ const WORDS_BYTES_MAX: usize = 256 << 10;
 /// The word that a directive of the queue begins with.
 const DIRECTIVE: &str = "/queue";
 
-/// Returns the number of inbound messages, from the first, that are dealt with as one.
+/// Returns the number of inbound messages, from the first, that are processed as one.
 ///
 /// They are derived from the stored messages alone, so that they are the same after a crash.
 pub(super) fn batch_len(inbound_messages: &[InboundMessageRow]) -> usize {

@@ -19,11 +19,11 @@ use store::ReadError;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Chats that are dealt with at a time.
+/// Chats that are processed at a time.
 const CHATS_MAX: usize = 32;
 /// Chats that are read at a time, in addition to those in progress or waiting.
 const PAGE: usize = 64;
-/// Inbound messages of a chat that are dealt with before others have their turn.
+/// Inbound messages of a chat that are processed before others have their turn.
 const OF_CHAT_MAX: usize = 50;
 /// Maximum number of remembered waiting chats. Beyond it, they are checked again.
 const DEFERRED_MAX: usize = 10_000;
@@ -31,12 +31,12 @@ const DEFERRED_MAX: usize = 10_000;
 const SLEEP_MS_MAX: u64 = 10_000;
 /// Milliseconds until inbound messages are read again that could not be read.
 const TROUBLE_MS: u64 = 1_000;
-/// Milliseconds until a chat is dealt with again over which the host failed.
+/// Milliseconds until a chat over which the host panicked is processed again.
 const PANIC_MS: u64 = 5_000;
 /// Milliseconds for which inbound messages of a connector wait that is not served.
 const UNSERVED_MS: u64 = 60_000;
 
-/// The chats that are dealt with now, and those that wait.
+/// The chats in progress, and the waiting ones.
 #[derive(Default)]
 struct Desk {
     at_work: HashSet<ReplyRoute>,
@@ -128,8 +128,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Begins to deal with chats, as many as may be dealt with at a time. Returns the milliseconds
-/// after which there may be more to do.
+/// Begins to process chats, up to the maximum at a time. Returns the milliseconds after which there
+/// may be more to do.
 async fn begin(
     shared: &Arc<Shared>,
     desk: &mut Desk,

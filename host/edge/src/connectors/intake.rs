@@ -1,8 +1,8 @@
 //! The way in: the messages of a poll or of a service's call are compared with earlier ones. New
 //! ones are stored, with the cursor of the next poll, in one commit.
 //!
-//! Words that nobody is to hear are left out before that, and stored nowhere: of groups that the
-//! connector does not hear, and of people whom nobody knows.
+//! Words that no agent receives are left out before that, and stored nowhere: those of groups that
+//! the connector ignores, and of unknown senders.
 
 use super::Shared;
 use super::ledger::ledger_event;
@@ -139,7 +139,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Leaves out messages that are ignored, and the words of people whom nobody knows.
+    /// Leaves out messages that are ignored, and the words of unknown senders.
     async fn leave_out_unheard(&self, served: &Served, brought: &mut Brought) -> Result<(), Error> {
         if matches!(served.link, ConnectorLink::Direct) {
             // A visitor has shown that they are known.

@@ -5,18 +5,18 @@
 //! goes through the outbox like any other: as the last edit of that message if its id is known, and
 //! otherwise as a message of its own. Either way nothing is lost and nothing is doubled:
 //!
-//! - A reply begins to grow where nothing waits to be sent into its chat, so that it stands below
-//!   the replies before it. Nothing grows while the service has asked for time.
-//! - What grows is never the final text: it always ends in an ellipsis. So a message that is left
-//!   behind is seen to be no reply, and the reply follows whole. That is so when the answer to the
-//!   first showing was lost, or its id was not stored before a crash: nobody knows it then.
-//! - Before the final edit begins the growing ends, and an edit under way is waited for. An edit
+//! - A reply begins to grow when no message waits to be sent into its chat, so that it appears below
+//!   the earlier replies. Nothing grows while the service has requested a pause.
+//! - A growing text is never the final one: it always ends in an ellipsis. So a message that is left
+//!   behind is recognised as incomplete, and the whole reply follows. This happens when the answer
+//!   to the first showing was lost, or its id was not stored before a crash: the id is then unknown.
+//! - The growing ends before the final edit begins, and an edit under way is waited for. An edit
 //!   whose answer was lost could still be made after the final one. Then the final one is made once
 //!   more a while later.
-//! - To make the final edit twice comes to the same. If it cannot be told whether it was made, it
-//!   is made again, after a crash too: the id is stored with each attempt. If it is refused then,
-//!   the message may be the reply all the same: it is unknown whether the reply was sent, and it is
-//!   not sent again.
+//! - The final edit can safely be made twice. If it is unknown whether it was made, it is made
+//!   again, after a crash too: the id is stored with each attempt. If it is then refused, the
+//!   message may still be the reply: it is unknown whether the reply was sent, and it is not sent
+//!   again.
 
 mod stored;
 
@@ -47,7 +47,7 @@ pub(super) struct Preview {
 }
 
 impl Preview {
-    /// Returns the message with a stored id: nobody knows of the last edit before the crash.
+    /// Returns the message with a stored id: the last edit before the crash is unknown.
     pub(super) fn stored(id: String) -> Self {
         Self {
             id,
@@ -239,7 +239,7 @@ impl Shared {
     }
 }
 
-/// Forgets replies that nobody lets grow any more, if there are too many.
+/// Drops replies that no task lets grow any more, if there are too many.
 fn make_room(growing: &mut HashMap<Place, Slot>) {
     if growing.len() >= GROWING_MAX {
         growing.retain(|_, slot| Arc::strong_count(slot) > 1);

@@ -141,7 +141,7 @@ impl LastingState {
         moved.insert(from.to_owned(), to.to_owned());
     }
 
-    /// Returns the chat that a chat is now, as far as that is known.
+    /// Returns the present id of a chat, if it is known to have changed.
     pub(super) fn present_chat(&self, chat: &str) -> String {
         let moved = self.moved_chats.lock();
         let moved = moved.unwrap_or_else(PoisonError::into_inner);

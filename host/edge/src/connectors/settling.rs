@@ -1,4 +1,4 @@
-//! The inbound messages of one chat, dealt with one batch after the other, each to its settlement.
+//! The inbound messages of one chat, processed one batch after the other, each to its settlement.
 
 use super::sender::Sender;
 use super::served::Served;

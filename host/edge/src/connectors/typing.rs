@@ -31,7 +31,7 @@ pub(super) enum RunNotice {
     Other,
 }
 
-/// A reply in progress, as far as it was received without a gap.
+/// The part of a reply in progress that was received without a gap.
 #[derive(Debug, Default)]
 struct Reply {
     /// The call and the attempt that make it.

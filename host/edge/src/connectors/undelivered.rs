@@ -16,8 +16,8 @@ use domain::event::{Event, NewEvent, OutboundMessageOutcome, OutboundMessageSett
 use domain::refusal::Refusal;
 use store::{ChunkUnderId, Commit, CommitError, ConnectorGuard, Expected, Key, ReadError};
 
-/// Reports on messages of one connector that nobody knows, which are kept while any is being sent.
-/// Each is kept for as long as idempotency keys are.
+/// Maximum number of reports on unknown messages of one connector, which are kept while any message
+/// is being sent. Each is kept for as long as idempotency keys are.
 const REPORTS_KEPT_MAX: usize = 1_000;
 /// Number of tries while a message changes its state.
 const TRIES_MAX: u32 = 8;

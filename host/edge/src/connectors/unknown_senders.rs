@@ -1,4 +1,4 @@
-//! People whom nobody knows: they are refused politely, or get a pairing code, or hear nothing.
+//! Unknown senders: they are refused politely, or get a pairing code, or no answer.
 
 use super::Shared;
 use super::gathering::same_sender_len;

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 const CROWDED_MS: u64 = 1_000;
 /// The longest time after which a service may call again, in milliseconds.
 const CROWDED_MS_MAX: u64 = 60_000;
-/// Milliseconds after which a service may call again whose call could not be dealt with.
+/// Milliseconds after which a service may repeat a call that could not be processed.
 const TROUBLE_MS: u64 = 10_000;
 /// The secret that calls are compared with that are for no connector.
 const NOBODYS: &[u8] = b"no call is ever signed with this";
@@ -29,7 +29,7 @@ const SIGNATURE: &str = "x-hub-signature-256";
 /// The parameter of a query that holds the secret of a handshake.
 const HANDSHAKE: &str = "hub.verify_token";
 
-/// A call that somebody made.
+/// A call as it was received.
 #[derive(Debug, Clone)]
 pub struct ReceivedCall {
     /// Its method.
@@ -100,7 +100,7 @@ impl Shared {
             return Ok(ServiceAnswer::TooLarge { bytes_max });
         }
         let served = self.served.at_work(name).filter(|served| is_called(served));
-        // Whoever calls does not learn which connectors there are.
+        // A caller does not learn which connectors exist.
         let Some((served, check)) = served
             .as_ref()
             .and_then(|served| Some((served, served.spec.webhook.as_ref()?)))
@@ -136,7 +136,7 @@ impl Shared {
         let verify_token = check.verify_token().map(value);
         let secrets = WebhookSecrets {
             secret: value(check.secret())?,
-            // A handshake whose secret has no value is nobody's.
+            // A handshake whose secret has no value cannot be verified.
             verify_token: match verify_token {
                 Some(token) => Some(token?),
                 None => None,

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use std::sync::Arc;
 use store::{TriggerEventRow, TriggerRow};
 
-/// Triggers whose trigger events are dealt with at a time after a restart.
+/// Triggers whose trigger events are processed at a time after a restart.
 const TRIGGERS_AT_ONCE: usize = 4;
 
 /// Returns whether a trigger is not active now: it is paused, disabled or rests.
@@ -19,14 +19,14 @@ pub(super) fn is_blocked(row: &TriggerRow, now: Timestamp) -> bool {
     row.paused.is_some() || !row.spec.enabled || rests
 }
 
-/// Has a trigger event dealt with that was asked for just now.
+/// Has a trigger event processed that was requested just now.
 pub(super) fn begin(shared: &Arc<Shared>, trigger_event: TriggerEventId) {
     let core = shared.core.clone();
     let shared = shared.clone();
     core.spawn(async move { deal_with(&shared, trigger_event).await });
 }
 
-/// Has those events of triggers dealt with that were asked for before the host ended.
+/// Has those events of triggers processed that were requested before the host ended.
 pub(super) fn go_on(shared: &Arc<Shared>, blocked: Vec<TriggerName>) {
     if blocked.is_empty() {
         return;

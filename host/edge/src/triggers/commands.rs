@@ -391,8 +391,8 @@ impl Triggers {
         }
     }
 
-    /// Has a trigger event dealt with that was asked for by hand, also where the trigger is not
-    /// fired by itself now.
+    /// Has a trigger event processed that was requested by hand, even if the trigger is not active
+    /// now.
     fn fire_by_hand(&self, row: &TriggerRow, trigger_event: TriggerEventId) {
         if by_hand::is_blocked(row, self.shared.core.now()) {
             by_hand::begin(&self.shared, trigger_event);

@@ -1,5 +1,5 @@
-//! The order in which trigger events are dealt with: a few at a time, and of each trigger the
-//! oldest first, one after the other.
+//! The order in which trigger events are processed: a few at a time, and of each trigger the oldest
+//! first, one after the other.
 //!
 //! The work is read from the store, page by page. So however many trigger events are accepted at
 //! once, the work on them is bounded. A start after a crash continues in the same way.
@@ -41,12 +41,12 @@ pub(super) enum Next {
     },
 }
 
-/// The trigger events that are dealt with now, and those that are not to be.
+/// The trigger events in progress, and those that cannot be processed now.
 #[derive(Default)]
 struct Desk {
     /// The trigger events that were read and not begun.
     ready: VecDeque<TriggerEventRow>,
-    /// The triggers of which a trigger event is dealt with.
+    /// The triggers with a trigger event in progress.
     at_work: HashSet<TriggerId>,
     /// The waiting triggers, with the end of each wait. Nothing depends on it: after a start none
     /// waits.
@@ -54,7 +54,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// Returns whether a event of a trigger can be dealt with now.
+    /// Returns whether an event of a trigger can be processed now.
     fn takes(&self, trigger: TriggerId) -> bool {
         !self.at_work.contains(&trigger) && !self.blocked.contains_key(&trigger)
     }
@@ -75,7 +75,7 @@ impl Desk {
         Some(first.saturating_duration_since(now))
     }
 
-    /// Reads trigger events that can be dealt with, unless there are some.
+    /// Reads trigger events that can be processed, unless some are already waiting.
     async fn fill(&mut self, shared: &Shared) -> Result<(), ReadError> {
         if self.ready.is_empty() {
             let not_now = self.at_work.len() + self.blocked.len();
@@ -127,8 +127,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Begins to deal with trigger events, as many as may be dealt with at a time. Returns the
-/// milliseconds after which there may be more to do.
+/// Begins to process trigger events, up to the maximum at a time. Returns the milliseconds after
+/// which there may be more to do.
 async fn begin(
     shared: &Arc<Shared>,
     desk: &mut Desk,

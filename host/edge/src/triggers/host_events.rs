@@ -59,7 +59,7 @@ struct Subscriber {
 struct ReadUpTo {
     /// The position of the last that was read.
     position: u64,
-    /// False if nobody heard events since.
+    /// False if no trigger subscribed to events since.
     is_heard: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Calls of webhooks: verified, read, and accepted under the sender's own id of them, before they
 //! are answered.
 //!
-//! Whoever cannot prove to know the secret learns nothing, not even whether there is a webhook of
-//! the name: the answer is the same, after the same work, at the same time after the call.
+//! A caller that cannot prove to know the secret learns nothing, not even whether a webhook of the
+//! name exists: the answer is the same, after the same work, at the same time after the call.
 
 use super::Triggers;
 use crate::journal::{self, Context};
@@ -31,7 +31,7 @@ const TURN_MS_MAX: u64 = 5_000;
 const RETRY_AFTER_MS: u64 = 5_000;
 /// Milliseconds between two lines of the log about unverified calls of a webhook.
 const REPORTED_EVERY_MS: u64 = 60_000;
-/// A secret that is nobody's, for calls of webhooks that are not there.
+/// A secret that belongs to no webhook, for calls of webhooks that do not exist.
 const NOBODYS: &[u8] = b"there is no webhook of this name";
 /// The header of the signature of such calls.
 const NOBODYS_HEADER: &str = "x-hub-signature-256";

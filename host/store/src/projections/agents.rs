@@ -19,7 +19,7 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> sql::Result<()> 
     let id = created.agent;
     write_user(sql, id, &created.owner_user_id, &agent)?;
     let agent_type = agent.agent_type.clone();
-    // The root is the topmost agent above it, as far as they are there.
+    // The root is the topmost existing agent above it.
     sql.execute(
         "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, \
          active, sub_count, agent_type, root, kind) VALUES (:id, :agent, :path, :parent, NULL, 0, \

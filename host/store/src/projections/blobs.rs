@@ -96,14 +96,14 @@ impl Named {
             E::ActionRequested(_) | E::ResponseReceived(_) | E::ActionWithdrawn(_) => {}
             E::SessionImported(_) | E::SlotTaken(_) | E::SlotCompleted(_) => {}
             E::SlotTerminated(_) => {}
-            // Nor do the labels of sessions, their memory, and what becomes of inputs and turns.
+            // Nor do the labels of sessions, their memory, and the outcomes of inputs and turns.
             E::SessionRenamed(_) | E::SessionPinned(_) | E::SessionAttributed(_) => {}
             E::SessionCleared(_) | E::SessionDeleted(_) | E::QueueConfigured(_) => {}
             E::InputCancelled(_) | E::InputsDropped(_) | E::InputDead(_) => {}
             E::InputRequeued(_) | E::NoteRemembered(_) | E::NoteForgotten(_) => {}
             E::MemoryDue(_) | E::MemoryRead(_) | E::UiSaved(_) | E::ItemRecorded(_) => {}
             E::TurnsImported(_) | E::TurnCommitted(_) => {}
-            // Nor does the work of a run, beside its steps and outcomes.
+            // Nor does the work of a run, except its steps and outcomes.
             E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::OperationContinued(_) => {}
             E::OperationStarted(_) | E::OperationAttempted(_) | E::ApprovalAnswered(_) => {}
             E::BoundaryDecided(_) | E::KeyValueWritten(_) | E::PluginEmitted(_) => {}

@@ -98,7 +98,7 @@ pub(super) fn claimed(sql: &Sql<'_>, input: InputId, run: RunId) -> sql::Result<
     )
 }
 
-/// A run that dealt with some ended.
+/// Records the end of a run that had claimed inputs.
 pub(super) fn consumed(sql: &Sql<'_>, run: RunId) -> sql::Result<()> {
     sql.write(
         "UPDATE inputs SET state = 'consumed' WHERE run = ?1 AND state = 'claimed'",

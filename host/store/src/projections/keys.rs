@@ -1,4 +1,4 @@
-//! API keys, as far as telling them apart and checking them requires.
+//! API keys, with the data needed to identify and check them.
 
 use crate::sql::{self, Sql, insert, named, to_json};
 use domain::event::{KeyIssued, KeyRevoked};

@@ -11,7 +11,7 @@ use domain::id::SessionId;
 use domain::session_label::merge;
 use serde_json::{Map, Value};
 
-/// Something was said of a session.
+/// Records a change of a session's labels.
 pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::SessionRenamed(it) => renamed(sql, it),

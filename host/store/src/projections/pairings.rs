@@ -1,4 +1,4 @@
-//! Pairing codes that were offered to senders whom nobody knows, until they are settled.
+//! Pairing codes that were offered to unknown senders, until they are settled.
 
 use crate::sql::{self, Sql, args, insert};
 use domain::event::{PairingOffered, PairingSettled};

@@ -39,7 +39,7 @@ pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> sql::Result<()> {
     )
 }
 
-/// Adds to the amounts that a run draws on its accounts, and subtracts what was reserved.
+/// Adds to the amounts that a run draws on its accounts, and subtracts the reserve.
 pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Amount, less: Amount) -> sql::Result<()> {
     if more == less {
         return Ok(());

@@ -157,7 +157,7 @@ fn candidates(sql: &Sql<'_>, session: SessionId) -> sql::Result<HashMap<TurnId, 
     Ok(all)
 }
 
-/// The turns in the threads of sessions that were not deleted, as far as they are of the same
+/// Returns the turns in the threads of sessions that were not deleted, limited to turns of the same
 /// trees.
 fn shown_elsewhere(
     sql: &Sql<'_>,

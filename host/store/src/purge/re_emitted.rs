@@ -81,7 +81,7 @@ impl ReEmitted {
 }
 
 row! {
-    /// A trigger, as far as single events decide it.
+    /// The data of a trigger that single events decide.
     struct Deciding from "triggers" {
         name: TriggerName,
         next_due: Option<Timestamp>,

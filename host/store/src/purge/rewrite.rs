@@ -1,7 +1,7 @@
 //! The store's files after an erasure. Deleted content in the database is overwritten at once; its
-//! earlier state stays in the write-ahead log until that is emptied. Copies that SQLite left in the
-//! unused part of a page when it rearranged the page go only when the whole file is written anew.
-//! Commits would wait for that, so it is for an operator to do while no host is running.
+//! earlier state stays in the write-ahead log until that is emptied. SQLite may leave copies in the
+//! unused part of a page when it rearranges the page. Only rewriting the whole file removes them.
+//! Commits would wait for that, so an operator does it while no host is running.
 
 use super::Store;
 use crate::commit::CommitError;

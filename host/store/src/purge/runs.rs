@@ -158,7 +158,7 @@ pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> sql::Result<Option<u
     sql.one::<u64>(text, [input])
 }
 
-/// Whether a stored event names blobs. An event that cannot be read may name some.
+/// The flag whether a stored event names blobs. An event that cannot be read may name some.
 struct NamesBlobs(bool);
 
 impl FromRow for NamesBlobs {

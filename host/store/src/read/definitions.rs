@@ -25,7 +25,7 @@ row! {
     pub struct MadeDefinitionsSize from "made_definitions" {
         /// The definitions, with those that fit no template any more.
         pub definitions: u64 = "count(*)",
-        /// Bytes of all that their users said of them.
+        /// Bytes of the users' own parts of them.
         pub bytes: u64 = "coalesce(sum(octet_length(own)), 0)",
     }
 }

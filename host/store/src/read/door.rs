@@ -13,7 +13,7 @@ use domain::queue::QueueOverride;
 use domain::role::AgentRole;
 use domain::user::UserId;
 
-/// A session as far as the acceptance of a message depends on it.
+/// The parts of a session that the acceptance of a message depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressee {
     /// The session.

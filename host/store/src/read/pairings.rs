@@ -1,4 +1,4 @@
-//! Pairing codes that senders got whom nobody knows.
+//! Pairing codes that unknown senders got.
 
 use super::ReadError;
 use crate::sql::{args, named, row, select};

@@ -74,7 +74,7 @@ const FAMILY_EVENTS: &str = text!(
 );
 
 impl Store {
-    /// The sessions below a session, the nearest first, as far as a user sees their agents.
+    /// The sessions below a session whose agents a user sees, the nearest first.
     pub async fn spawned(
         &self,
         session: SessionId,

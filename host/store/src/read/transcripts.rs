@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct TurnBundle {
     /// Each after its parent.
     pub turns: Vec<TranscriptTurn>,
-    /// The bytes of the blobs that they name, as far as these are here.
+    /// The bytes of those of their blobs that are stored here.
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
 

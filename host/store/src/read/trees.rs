@@ -61,7 +61,7 @@ pub struct TreeTurn {
 pub struct SeenTurn {
     /// The turn.
     pub turn: TreeTurn,
-    /// The turns that follow it, as far as they may be seen.
+    /// The visible turns that follow it.
     pub children: Vec<TurnId>,
     /// Its messages in order; none in place of an erased message.
     pub messages: Vec<Option<Message>>,
@@ -300,7 +300,7 @@ fn inputs(sql: &Sql<'_>, run: RunId) -> sql::Result<Vec<InputId>> {
     )
 }
 
-/// Reads the labels on the turns of a tree, as far as a user may see their sessions.
+/// Reads the labels on the turns of a tree from the sessions that a user may see.
 fn labels_of(
     sql: &Sql<'_>,
     root: Digest,
@@ -331,7 +331,7 @@ fn labels_of(
     Ok(labels)
 }
 
-/// Reads the sessions in which turns of a tree were made, as far as a user may see them.
+/// Reads the sessions that a user may see and in which turns of a tree were made.
 fn makers_of(
     sql: &Sql<'_>,
     root: Digest,

@@ -168,8 +168,9 @@ impl Store {
         .await
     }
 
-    /// Returns the earliest time after `now` at which a open trigger event may have to be dealt
-    /// with: the time of its next attempt, or that at which a breaker lets its trigger be tried.
+    /// Returns the earliest time after `now` at which an open trigger event may have to be
+    /// processed: the time of its next attempt, or that at which a breaker lets its trigger be
+    /// tried.
     pub async fn next_trigger_event_after(
         &self,
         now: Timestamp,

@@ -34,7 +34,7 @@ pub struct TriggerRow {
     pub state: Option<TriggerState>,
     /// Its failures in a row.
     pub failures: Failures,
-    /// Trigger events that are open: accepted, and neither dealt with nor given up.
+    /// Open trigger events: accepted, and neither processed nor given up.
     pub pending: u64,
     /// Time of its latest trigger run on record.
     pub last_fired: Option<Timestamp>,

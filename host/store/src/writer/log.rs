@@ -161,7 +161,7 @@ impl Writer<'_> {
                 self.state.checkpointed_pages = 0;
                 self.state.holder = None;
             }
-            // Somebody reads. That is nothing to tell of as long as there is room.
+            // A read is in progress. It need not be reported as long as there is room.
             Err(error) if is_busy(&error) && !self.log.is_full() => self.log.moved(None),
             Err(error) => {
                 // Tries that do not wait are many, and repeat what one that waited has found.
@@ -194,9 +194,9 @@ impl Writer<'_> {
         moved.map(drop)
     }
 
-    /// Keeps a transaction whose end failed from being found in the log after this process was
-    /// killed. Its frames may be there whole when only their sync failed. Where this cannot be made
-    /// sure, the process ends before any caller is told that nothing was stored.
+    /// Prevents a transaction whose end failed from being found in the log after a kill of this
+    /// process. Its frames may be complete when only their sync failed. If this cannot be ensured,
+    /// the process ends before any caller learns that nothing was stored.
     pub(super) fn disown(&self) {
         // Nobody else writes meanwhile.
         let locked = self.sql.execute("BEGIN IMMEDIATE", []);
@@ -237,9 +237,9 @@ fn is_busy(error: &sql::Error) -> bool {
     error.failure() == Some(Failure::Busy)
 }
 
-/// Fails when somebody else holds the lock under which the log is written: they may write over what
-/// is to be disowned, or let go of the lock and leave it there. A lock that cannot be taken for
-/// another reason, such as a broken disk, is nobody else's.
+/// Fails if another process holds the lock under which the log is written. It may overwrite the
+/// frames to be disowned, or release the lock and leave them there. A lock that cannot be taken for
+/// another reason, such as a broken disk, is no other process's.
 fn unless_busy(locked: sql::Result<usize>) -> io::Result<()> {
     match locked {
         Err(error) if is_busy(&error) => Err(io::Error::other(error)),

@@ -22,7 +22,7 @@ pub(crate) enum ScanResult {
     Recorded,
     /// The changes were not taken, because too much waits.
     NotTaken,
-    /// The folder cannot be read. Nothing is said of its files.
+    /// The folder cannot be read, so nothing is known about its files.
     Unseen,
 }
 
