@@ -477,7 +477,7 @@ impl Driver {
         if matches!(stepped, Ok(true)) {
             self.use_place();
         }
-        // The place that the step waits for may be taken by work that waits for this run's buckets.
+        // Work that waits for this run's buckets may occupy the place that the step waits for.
         if matches!(stepped, Ok(false) | Err(DriverError::Busy))
             && self
                 .phase

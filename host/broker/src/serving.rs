@@ -178,8 +178,8 @@ impl Serving {
         generations.present.clone()
     }
 
-    /// Puts another configuration in the place of the present one. Of equal ones only the newest is
-    /// remembered, so that a file which goes to and fro drives no other out.
+    /// Replaces the present configuration. Of equal ones only the newest is remembered, so a file
+    /// that is changed back and forth displaces no other.
     pub(crate) fn replace(&self, next: Arc<Served>) {
         let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = std::mem::replace(&mut generations.present, next);

@@ -15,8 +15,8 @@
 //! - files that change: `triggers/files.rs` and `triggers/files/`, and a scan of a folder:
 //!   `triggers/scan.rs`
 //! - events of the host: `triggers/host_events.rs`, and their content: `triggers/host_events/`
-//! - the order in which trigger events are processed: `triggers/dispatch.rs`, and those requested by
-//!   hand of inactive triggers: `triggers/by_hand.rs`
+//! - the order in which trigger events are processed: `triggers/dispatch.rs`, and those requested
+//!   by hand of inactive triggers: `triggers/by_hand.rs`
 //! - one trigger event: the call of its component in `triggers/trigger_run.rs`, its messages in
 //!   `triggers/posting.rs`, its failures in `triggers/failing.rs`
 //! - the ledger's entries for a trigger run: `triggers/ledger.rs`

@@ -123,7 +123,7 @@ impl Store {
         let writer = self.senders().ok_or_else(closed)?.writer;
         let (reply, answer) = oneshot::channel();
         let path = to.clone();
-        // Its end takes as long as the disk takes, so it gets a thread of its own.
+        // It ends only as fast as the disk allows, so it gets a thread of its own.
         let thread = std::thread::Builder::new()
             .name("store-backup".to_owned())
             .spawn(move || {

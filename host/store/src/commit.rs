@@ -162,7 +162,7 @@ pub enum CommitError {
     /// The disk is full. Reads still work. Commits are accepted again as soon as there is space.
     #[error("no space is left to store anything")]
     Full,
-    /// The database did not take it, and may take it later.
+    /// The database did not accept it, and may accept it later.
     #[error("the store is not available")]
     Unavailable {
         /// The cause.

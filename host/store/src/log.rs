@@ -167,7 +167,7 @@ impl Log {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Starts to end reads that have taken longer than a moment, and holds others back.
+    /// Begins to end reads that have taken longer than a moment, and blocks new ones.
     pub(crate) fn clear_reads(&self) {
         self.ends_reads.store(true, Ordering::Relaxed);
         self.gate.close();

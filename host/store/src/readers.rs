@@ -65,7 +65,7 @@ struct Lanes {
     background: VecDeque<Read>,
     /// Threads that read for the background.
     at_background: usize,
-    /// The lane of the read that was taken last: where both have some they take turns.
+    /// The lane of the last read: if both lanes have reads, they take turns.
     last_was_front: bool,
     closed: bool,
 }

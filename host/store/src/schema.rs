@@ -35,8 +35,8 @@ pub(crate) fn version(connection: &Connection) -> sql::Result<usize> {
     Ok(usize::try_from(connection.layout()?).unwrap_or(usize::MAX))
 }
 
-/// Writes the version that the database has once more: a transaction that changes nothing, and goes
-/// to the disk all the same.
+/// Rewrites the version of the database: a transaction that changes nothing, and is written to the
+/// disk all the same.
 pub(crate) fn write_version_again(connection: &Connection) -> sql::Result<()> {
     connection.set_layout(version(connection)?)
 }

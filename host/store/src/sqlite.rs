@@ -371,7 +371,7 @@ impl Connection {
         Ok(self.0.wal_hook(Some(hook))?)
     }
 
-    /// Ends a statement in which `is_to_end` is true when it looks, after every so many steps.
+    /// Ends a statement if `is_to_end` is true at one of its checks, each after a number of steps.
     pub(crate) fn end_when(
         &mut self,
         steps: i32,

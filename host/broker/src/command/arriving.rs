@@ -49,7 +49,8 @@ impl Arriving {
         !self.untrusted && matches!(self.source, Source::Connector { .. })
     }
 
-    /// Describes the request under its key. Under one key words are taken once, whatever they say.
+    /// Describes the request under its key. Words are accepted once under one key, whatever their
+    /// content.
     pub(super) fn request(&self, key: &str) -> Request {
         let digest = Digest::of(key.as_bytes());
         let key = match key.len() {

@@ -128,7 +128,7 @@ impl Broker {
         Err(busy("too many come at this moment; try again shortly").into())
     }
 
-    /// Returns the visitor of a full chat whose place goes to another one.
+    /// Returns the visitor of a full chat who loses their place to a new one.
     async fn left_alone(&self, coming: &Coming<'_>) -> Result<Option<VisitorRow>, Error> {
         let prefix = coming.prefix;
         let connector = coming.key.connector();

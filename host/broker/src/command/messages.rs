@@ -173,7 +173,7 @@ impl Broker {
         let Some(kind) = at_once else {
             return self.queue_up(&accepting).await;
         };
-        // The content is held once while the commit waits for the disk.
+        // Moved, so that the content is in memory once while the commit waits for the disk.
         let content = std::mem::take(&mut accepting.command.content);
         let accepted = Admission { kind, drops: None };
         match accepting

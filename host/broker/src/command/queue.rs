@@ -253,8 +253,8 @@ impl Broker {
 
     /// Takes back an input that waits.
     ///
-    /// Only words are taken back. Work that another agent handed over is that agent's to cancel,
-    /// which waits for its result.
+    /// Only words are withdrawn. Work that another agent handed over can be cancelled by that agent
+    /// only, which waits for its result.
     ///
     /// # Errors
     /// There is no such session or input; the input is no words, or does not wait any more; the

@@ -31,8 +31,8 @@ impl Broker {
     /// position.
     ///
     /// # Errors
-    /// No question waits for an answer, another one does, or the answer does not fit the action's
-    /// schema: then the question stays open.
+    /// No question waits for an answer, a different one does, or the answer does not fit the
+    /// action's schema: then the question stays open.
     #[boxed]
     pub async fn respond(&self, mut command: Respond) -> Result<u64, Error> {
         // JSON Schema takes `1.0` for an integer, so the reader of the answer gets one.

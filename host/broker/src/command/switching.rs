@@ -176,7 +176,7 @@ impl Broker {
         switched_with(self.route(command, routing).await?)
     }
 
-    /// Takes a user to another agent to whom they say nothing yet.
+    /// Switches a user to another agent without a message.
     async fn go_there(
         &self,
         user: &UserId,

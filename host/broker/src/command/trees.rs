@@ -122,8 +122,8 @@ impl Broker {
     /// The user must see the turn.
     ///
     /// # Errors
-    /// There is no such session or turn; nothing was said yet; the user may not; the agent's
-    /// definition was taken away.
+    /// The session or turn does not exist; the thread is empty; the user has no right to it; the
+    /// agent's definition was removed.
     #[boxed]
     pub async fn fork<'a>(
         &'a self,

@@ -84,7 +84,7 @@ impl Late<'_> {
         let hops = self.hops.saturating_add(1);
         let waiting = core.store.session(session).await?;
         let waiting = waiting.map_or(0, |row| row.waiting);
-        // A user who stopped that turn did not ask for another one.
+        // A user who stopped that turn did not request another one.
         let stopped = (to.ended == Some(TurnEnd::Aborted))
             .then(|| "the turn that handed the work over was stopped".to_owned());
         let reason = stopped
@@ -154,8 +154,8 @@ impl Late<'_> {
     }
 }
 
-/// Returns the reason why a session with so many waiting inputs takes no late reply, if it takes
-/// none.
+/// Returns the reason why a session with so many waiting inputs accepts no late reply; none if it
+/// accepts one.
 fn full(waiting: u64) -> Option<String> {
     let reason = || {
         format!(

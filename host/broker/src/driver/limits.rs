@@ -133,7 +133,8 @@ impl SessionContext {
             .is_some_and(|deadline| deadline <= now))
     }
 
-    /// Returns the time for which a run, and the work that it waits for, has waited for people.
+    /// Returns the time that a run, including the work that it waits for, has spent waiting for
+    /// people.
     #[boxed]
     async fn waited(&self, run: &Run) -> Result<Waited, DriverError> {
         let mut waited = run.waited;
@@ -143,7 +144,7 @@ impl SessionContext {
         Ok(waited)
     }
 
-    /// Returns the time for which the work that an operation waits for has waited for people.
+    /// Returns the time that the work of an operation has spent waiting for people.
     async fn waited_below(&self, operation: &Operation) -> Result<Waited, DriverError> {
         let Performer::Agent {
             input,
@@ -181,8 +182,8 @@ impl SessionContext {
         serving.message_timeout_ms_of_run(&driving.run.started)
     }
 
-    /// Returns the milliseconds for which a run may still be idle. Time in which nothing of its own
-    /// is at work does not count.
+    /// Returns the milliseconds for which a run may still be idle. Time without any active work of
+    /// its own does not count.
     pub(super) fn idle_ms_left(&self, driving: &Driving) -> u64 {
         self.message_timeout_ms(driving)
             .saturating_sub(driving.stopwatch.idle_ms())

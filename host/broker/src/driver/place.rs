@@ -70,7 +70,7 @@ impl Driver {
         let is_there = place.is_there();
         self.place = Some(place);
         if !is_there {
-            // Nobody waits for a step who may not take one.
+            // A run that may not take a step must not wait for one.
             self.ticket = None;
             // A start that is not stored yet begins again with the present state once it has a
             // place.

@@ -212,8 +212,8 @@ impl Driver {
         Ok(committed)
     }
 
-    /// Records that a non-idempotent segment is about to be sent, with the effect that it has by
-    /// now if that is another one.
+    /// Records that a non-idempotent segment is about to be sent, with its present effect if that
+    /// has changed.
     pub(super) async fn record_started(
         &mut self,
         operation: OperationId,

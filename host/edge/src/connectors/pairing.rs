@@ -70,8 +70,8 @@ impl Connectors {
     /// Confirms a pairing: from now on the sender who got the code is this user. Their earlier
     /// messages are not passed on.
     ///
-    /// Whether the caller may say so of this user is checked where callers are known: users say it
-    /// of themselves, operators of anybody.
+    /// The API checks whether the caller may confirm it for this user: users may do so for
+    /// themselves, operators for anyone.
     ///
     /// # Errors
     /// The code has expired or never existed; the sender is bound to somebody else; the user has

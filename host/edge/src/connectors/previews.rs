@@ -1,15 +1,15 @@
-//! Messages in which replies grow while they are made, where a service lets messages be edited and
-//! the operator wants it.
+//! Messages in which replies grow before they are final, if a service allows edits and the operator
+//! enables it.
 //!
 //! They are shown and edited outside of the outbox, and only their ids are stored. The final text
 //! goes through the outbox like any other: as the last edit of that message if its id is known, and
 //! otherwise as a message of its own. Either way nothing is lost and nothing is doubled:
 //!
-//! - A reply begins to grow when no message waits to be sent into its chat, so that it appears below
-//!   the earlier replies. Nothing grows while the service has requested a pause.
-//! - A growing text is never the final one: it always ends in an ellipsis. So a message that is left
-//!   behind is recognised as incomplete, and the whole reply follows. This happens when the answer
-//!   to the first showing was lost, or its id was not stored before a crash: the id is then unknown.
+//! - A reply begins to grow when no message waits to be sent into its chat, so it appears below the
+//!   earlier replies. Nothing grows while the service has requested a pause.
+//! - A growing text is never the final one: it always ends in an ellipsis. So a leftover message is
+//!   recognised as incomplete, and the whole reply follows. This happens when the answer to the
+//!   first showing was lost, or its id was not stored before a crash: the id is then unknown.
 //! - The growing ends before the final edit begins, and an edit under way is waited for. An edit
 //!   whose answer was lost could still be made after the final one. Then the final one is made once
 //!   more a while later.

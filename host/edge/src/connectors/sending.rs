@@ -58,8 +58,8 @@ struct Attempt<'a> {
     /// The state that is stored.
     state: OutboundMessageState,
     chunks: Vec<Body>,
-    /// The message in which the reply grew and into which the first chunk goes; none if the chunk
-    /// is a message of its own.
+    /// The growing message that the first chunk edits; none if the chunk becomes a message of its
+    /// own.
     preview: Option<Preview>,
 }
 

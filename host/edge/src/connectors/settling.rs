@@ -25,7 +25,7 @@ const AGAIN: Backoff = Backoff {
     most_ms: 30_000,
 };
 
-/// The words for a message that was not taken for want of a place.
+/// The notice for a message that was not accepted for lack of a place.
 const BUSY: &str = "There is too much to do at the moment. Please try again later.";
 /// The words for a message that was refused.
 const REFUSED: &str = "Your message could not be taken.";

@@ -141,8 +141,8 @@ impl Shared {
     }
 }
 
-/// Returns the outcome of a message of which a chunk did not arrive, of so many. The reason names
-/// the chunk where there are several.
+/// Returns the outcome of a message with an undelivered chunk, out of so many. The reason names the
+/// chunk if there are several.
 pub(super) fn undelivered(chunk: u32, of: usize, reason: &str) -> OutboundMessageOutcome {
     let number = chunk.saturating_add(1);
     let reason = match of {

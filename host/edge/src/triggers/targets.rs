@@ -1,5 +1,5 @@
-//! Checks that the targets of a trigger are there now, by the routing that its messages take, and
-//! that its model may answer there.
+//! Checks that the targets of a trigger exist now, by the routing of its messages, and that its
+//! model may answer there.
 //!
 //! A target that disappears later is refused when the trigger is fired.
 

@@ -172,8 +172,8 @@ impl Triggers {
         self.accept(&name, read, spec.answer).await
     }
 
-    /// Returns the webhook, if there is one and the caller proves to know its secret. Without one
-    /// it takes as long to say so.
+    /// Returns the webhook, if it exists and the caller proves to know its secret. Otherwise it
+    /// fails after the same time.
     fn verified<'a>(
         &self,
         name: &TriggerName,

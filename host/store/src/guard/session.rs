@@ -39,7 +39,8 @@ pub enum SessionGuard {
         /// The name.
         name: String,
     },
-    /// The session has at most so many files, of so many bytes together, before this commit.
+    /// The session has at most this number of files, with at most this total of bytes, before this
+    /// commit.
     FilesAtMost {
         /// The session.
         session: SessionId,

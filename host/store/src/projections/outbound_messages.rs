@@ -39,8 +39,8 @@ impl TakenChunk {
     }
 }
 
-/// Returns the number of the first chunk from one on that has not arrived, of so many that were
-/// taken and those of them that were lost.
+/// Returns the number of the first undelivered chunk from a given one on, from the number of
+/// accepted chunks and the lost ones among them.
 pub(crate) fn first_missing(lost: impl Iterator<Item = u32>, taken: usize, chunk: u32) -> u32 {
     let taken = u32::try_from(taken).unwrap_or(u32::MAX);
     let lost = lost.filter(|number| *number >= chunk).min();

@@ -70,7 +70,7 @@ pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> sql:
     )
 }
 
-/// Reads whether a trigger is there as another one than this.
+/// Reads whether a trigger exists with another definition than this.
 fn needs_other_spec(sql: &Sql<'_>, id: TriggerId, spec: &str) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM triggers WHERE id = ?1 AND spec <> ?2",

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct DefinitionCounts {
     /// Active agents to which the user is assigned.
     pub agents: u64,
-    /// Sessions of theirs for this user that take input.
+    /// Open sessions of these agents for this user.
     pub sessions: u64,
 }
 

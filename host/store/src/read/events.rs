@@ -167,8 +167,8 @@ impl Store {
         .await
     }
 
-    /// The newest snapshot of a stream; none when it was damaged, because the events say the same.
-    /// Whether its format is still understood is for the caller to say.
+    /// Returns the newest snapshot of a stream; none if it was damaged, because the events contain
+    /// the same data. The caller checks whether its format is still understood.
     pub async fn snapshot(&self, stream: Stream) -> Result<Option<Snapshot>, ReadError> {
         self.read(move |sql| {
             let found = sql.one::<(u64, _, Vec<u8>)>(

@@ -14,7 +14,7 @@ use domain::user::UserId;
 /// State of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputState {
-    /// It waits for a run. A reminder waits for its time as well.
+    /// It waits for a run. A reminder also waits for its due time.
     Waiting,
     /// A run is processing it.
     Claimed {

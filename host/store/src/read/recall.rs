@@ -37,12 +37,12 @@ const STOP_WORDS: [&str; 4] = [
 pub struct Hit {
     /// The message's text, or the note.
     pub text: String,
-    /// The turn in which it was said; of a note, the last turn that it was taken from, if it was
+    /// The turn of the message. For a note, it is the last turn that it was taken from, if it was
     /// taken from turns.
     pub turn: Option<TurnId>,
     /// The message's place in its thread; none for a note.
     pub message: Option<MessageId>,
-    /// The session in which it was said.
+    /// The session of the message.
     pub session: SessionId,
     /// The user of that session.
     pub user_id: UserId,

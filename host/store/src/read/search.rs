@@ -29,7 +29,7 @@ row! {
         pub place: MessageId = "r.message",
         /// The turn that it belongs to.
         pub turn: TurnId = "r.turn",
-        /// The session in which it was said.
+        /// The session of the message.
         pub session: SessionId = "r.session",
         /// Name of that session.
         pub session_name: Option<String> = "s.name",

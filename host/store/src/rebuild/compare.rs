@@ -131,7 +131,7 @@ fn key_order(one: &Row<'_>, other: &Row<'_>, columns: usize) -> sql::Result<Orde
             (Value::Integer(one), Value::Integer(other)) => one.cmp(&other),
             (Value::Text(one), Value::Text(other)) => one.cmp(&other),
             (Value::Blob(one), Value::Blob(other)) => one.cmp(&other),
-            // Keys are never null, never fractions, and a column of theirs holds one type.
+            // Keys are never null and never fractions, and each of their columns has one type.
             (one, other) => rank(&one).cmp(&rank(&other)),
         };
         if order.is_ne() {

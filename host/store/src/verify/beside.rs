@@ -82,7 +82,7 @@ fn missing_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     }))
 }
 
-/// Folds all events once more, into a database of their own that goes with this call, and compares.
+/// Folds all events again, into a temporary database that ends with this call, and compares.
 fn changed_projection(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     // A private database without a name: SQLite keeps it in memory as long as it is small, then in
     // a temporary file.

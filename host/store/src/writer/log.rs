@@ -177,9 +177,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Does the same without waiting. SQLite looks only once where a read began that it waits for,
-    /// and goes by that if the next read has taken the place of that one when it looks again. So it
-    /// would wait in vain for reads that follow each other.
+    /// Does the same without waiting. SQLite reads the start of the blocking read only once, and
+    /// keeps waiting if the next read has replaced that one at the next check. So it would wait in
+    /// vain while reads follow each other.
     fn try_to_restart(&self) -> sql::Result<()> {
         let connection = self.sql.connection();
         let moved = connection
