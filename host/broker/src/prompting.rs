@@ -143,8 +143,8 @@ impl Prompting<'_> {
         }
     }
 
-    /// Returns those of the agent's skills that may be used under every deny list: a folder alone,
-    /// or a command of which at least one tool may be called.
+    /// Returns those of the agent's skills that every deny list allows: a folder alone, or a
+    /// command with at least one permitted tool.
     fn skills<'s>(&self, all: &'s SkillSet) -> Vec<&'s Skill> {
         let caller = self.caller();
         if caller.may_use_skills().is_err() {

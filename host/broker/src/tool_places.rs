@@ -1,7 +1,7 @@
 //! Places for calls of tools: a component has so many at a time (`concurrencyMax`).
 //!
-//! Users take turns at them, and no user has all of a component with more than one: however many
-//! calls of one user compute or wait for a server, those of another begin.
+//! Users take turns at them, and no user gets all places of a component with more than one. However
+//! many calls of one user compute or wait for a server, those of another begin.
 
 use llm::fair_semaphore::{FairSemaphore, Party, Permit};
 use std::sync::Arc;

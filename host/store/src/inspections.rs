@@ -1,5 +1,5 @@
-//! Notes on sessions over which the process may have ended: those that a start is about to read for
-//! the first time, and those that are suspected because they were at work.
+//! Notes on sessions that may have ended the process. A start is about to read them for the first
+//! time, or they are suspected because they were working.
 
 use crate::commit::CommitError;
 use crate::meta;

@@ -1,5 +1,5 @@
-//! Streams by number: events, snapshots and references to blobs name a stream by the number that it
-//! got when an event was in it or about it first. A number stays for good.
+//! Streams by number: events, snapshots and references to blobs name a stream by its number. A
+//! stream gets its number with the first event in it or about it, and keeps it.
 
 use crate::sql::{self, Cells, FromRow, Sql, Value, args};
 use domain::id::Stream;

@@ -165,8 +165,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Has the turns of definitions end that were taken away just now, those too that only wait:
-    /// their drivers are woken, and find that they are not configured any more.
+    /// Ends the turns of definitions that were removed just now, including turns that only wait:
+    /// their drivers are woken, and find that the definitions are no longer configured.
     pub(super) fn end_turns_of(&self, gone: Vec<DefinitionId>) {
         if gone.is_empty() {
             return;

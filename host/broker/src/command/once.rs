@@ -181,8 +181,8 @@ impl Broker {
         match act.await {
             Ok(done) => Ok(Once::Now(done)),
             // The request's own effect, which landed after the inspection, may be the reason of the
-            // refusal. Its age does not matter: a commit without events goes by the time of the
-            // last event, and after a long silence it knows keys that the inspection did not.
+            // refusal. Its age does not matter: a commit without events uses the time of the last
+            // event. After a long silence it knows keys that the inspection did not.
             Err(error) => match self.landed(request, Timestamp(0)).await? {
                 Some(landed) if landed.request == request.digest => before(&landed),
                 Some(_) | None => Err(error),

@@ -1,7 +1,7 @@
 //! Routing: from the address of words to the session that takes them.
 //!
-//! A message has one address. Its levels are, from the most exact: a thread, a session, an agent, a
-//! persona, smart routing, and a strategy that finds an agent where none is named. An address that
+//! A message has one address. Its levels, from the most exact, are a thread, a session, an agent, a
+//! persona, smart routing, and a strategy that selects an agent if none is named. An address that
 //! is unknown at its level is refused and never falls through to the next.
 //!
 //! A session that is begun for a message is in one commit with it. So are its agent, if that is

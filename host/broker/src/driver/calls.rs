@@ -498,8 +498,8 @@ impl<'c> Called<'c> {
     }
 }
 
-/// Has a call of `delegate` that was refused settle as the result of a delegation: the agent's own,
-/// as a model's does, and each with the target and the operation that it names.
+/// Settles a refused call of `delegate` as the result of a delegation, for the agent's own call and
+/// for a model's. Each result has the target and the operation of its call.
 pub(super) fn as_delegation(scope: &Scope<'_>, call: &Call, mut resolved: Resolved) -> Resolved {
     let called = Called::find(call, scope.driving, scope.intake, scope.config);
     if let Performer::Refused {

@@ -286,8 +286,8 @@ impl SessionContext {
         let Some(node) = self.store().turn(head).await? else {
             return Ok(None);
         };
-        // This rules most turns out: no call used more than all of the turn's calls together, and
-        // hardly any was cut to less than a part of its window.
+        // This excludes most turns: no call used more than all of the turn's calls together. Hardly
+        // any prompt was cut to less than a part of its window.
         let at_most = node.usage.total().saturating_mul(CUT_PART);
         let has_failed = node.end == TurnEnd::Failed;
         if !has_failed && !is_due(at_most, self.smallest_window()) {

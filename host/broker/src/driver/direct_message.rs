@@ -242,8 +242,8 @@ impl SessionContext {
 
     /// Checks that lists let the agent reach those of a definition.
     ///
-    /// A definition that may not be reached and one that does not exist are refused differently, as
-    /// they differ in the list of peers that the agent sees.
+    /// A definition that may not be reached and one that does not exist are refused differently.
+    /// The list of peers that the agent sees shows the same difference.
     fn reachable(
         &self,
         scope: &mut Scope<'_>,

@@ -101,8 +101,8 @@ impl SessionContext {
         !started.permissions.beyond(&of_path).are_all()
     }
 
-    /// Returns whether all inputs are a user's own words: neither those of a trigger, of another
-    /// agent or a reminder, nor words that are marked as content from outside.
+    /// Returns whether all inputs are a user's own words. Words of a trigger, another agent or a
+    /// reminder are not, nor are words marked as content from outside.
     async fn are_of_users(&self, inputs: &[InputId]) -> Result<bool, DriverError> {
         for input in inputs {
             let Some((input, _)) = self.store().input(*input).await? else {

@@ -9,8 +9,8 @@ use uuid::Uuid;
 /// The session and the agent of purged usage.
 const NOBODY: RunId = RunId(Uuid::nil());
 
-/// A statement that adds a share's sums, on its day with its model, to the row of an owner: the
-/// session, the user and the agent that are read there.
+/// A statement that adds a share's sums to the row of an owner, on its day with its model. The
+/// owner is the session, the user and the agent that the statement reads.
 macro_rules! add_to_row_of {
     ($owner:literal, $there:literal) => {
         concat!(

@@ -114,8 +114,8 @@ impl Store {
         .await
     }
 
-    /// Returns notes of an agent, the latest first, at most `limit`: those of one user's sessions
-    /// if `of` names one, and those before an event's position if `before` does.
+    /// Returns notes of an agent, the latest first, at most `limit`. `of` restricts them to one
+    /// user's sessions, and `before` to those before an event's position.
     pub async fn notes(
         &self,
         agent: AgentId,

@@ -337,9 +337,9 @@ impl Store {
         .await
     }
 
-    /// A user's own sessions of every agent to which they are assigned: those that are pinned
-    /// first, the last pinned before the others, then the most recently updated. At most `limit`,
-    /// after a place in this order.
+    /// A user's own sessions of every agent to which they are assigned. The pinned ones come first,
+    /// ordered by the time of pinning, the latest first; then the most recently updated. At most
+    /// `limit`, after a place in this order.
     pub async fn sessions_pinned_first(
         &self,
         clearance: &Clearance,

@@ -53,8 +53,8 @@ const SESSIONS: &str = text!(
      depth, family.id"
 );
 
-/// Each session gives as many positions as are wanted, of its own stream and of the others', by
-/// their indexes, and the first of them all are read.
+/// Each session contributes up to the wanted number of positions, of its own stream and of the
+/// others', by their indexes. The first positions of all of them are read.
 const FAMILY_EVENTS: &str = text!(
     FAMILY,
     "SELECT ",
