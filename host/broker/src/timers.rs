@@ -126,7 +126,7 @@ impl Woken {
     /// Returns the due sessions to wake now, and the time until the first of the others is woken
     /// again.
     ///
-    /// That time is none if no session is due. A session is woken at once if more of it is due than
+    /// The time is none if no session is due. A session is woken at once if more of it is due than
     /// when it was woken last.
     fn take_due(&mut self, due: &[DueSession], now: Instant) -> (Vec<SessionId>, Option<Duration>) {
         let mut before = std::mem::take(&mut self.0);

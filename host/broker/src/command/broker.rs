@@ -65,8 +65,8 @@ impl Broker {
     }
 
     /// Adopts the wall clock, because an operator confirmed it. A clock that is ahead is followed:
-    /// everything due by it becomes due, and keys are no longer kept longer for it. By one that is
-    /// behind, credentials expire, also after a restart.
+    /// everything due by it becomes due, and it no longer extends the lifetime of keys. By one that
+    /// is behind, credentials expire, also after a restart.
     #[boxed]
     pub async fn confirm_clock(&self) -> ClockState {
         let state = self.core.clock.confirm();

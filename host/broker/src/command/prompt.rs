@@ -238,7 +238,7 @@ fn may_inspect(role: AgentRole) -> Result<(), Error> {
 }
 
 /// Returns the base of the prompt if it is not the definition's own: the session's, the agent's,
-/// or, under a persona, whichever of the three applies.
+/// or, under a persona, any base with the persona's part.
 pub(crate) fn own_base(
     agent: &Agent,
     definition: &Definition,

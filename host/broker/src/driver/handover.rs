@@ -335,8 +335,8 @@ impl SessionContext {
     }
 
     /// Returns the budget of the next work that the step hands over. The step's admissible
-    /// delegations share evenly; those that wait for room get their reserve now. Each has one call
-    /// at least while any is left: its agent could do next to nothing without.
+    /// delegations share evenly. Those that wait for room get their share now, too. Each has one
+    /// call at least while any is left: its agent could do next to nothing without.
     fn share(&self, scope: &Scope<'_>, handover: &Handover) -> Budget {
         let limits = self.limits_of(scope).dispatch;
         let admitted_max =

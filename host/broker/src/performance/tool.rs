@@ -198,7 +198,7 @@ impl Tool<'_> {
 
     /// Returns whether the call was decided without an approval, and would need one by now.
     ///
-    /// That applies to later segments too: a call that has begun needs no approval any more.
+    /// The same applies to later segments: a call that has begun needs no approval any more.
     fn has_come_to_need_approval(&self, present: &Served, offering: &Offering) -> bool {
         let bounds = present.bounds_of_run(self.started);
         self.open.operation.approval.is_none()

@@ -249,8 +249,8 @@ impl Attempt<'_> {
             .preview
             .take_if(|preview| is_refused && !preview.may_be_whole);
         if gone.is_some() {
-            // The growing message is gone: the text becomes a message of its own, and that is
-            // recorded before.
+            // The growing message is gone: the text becomes a message of its own. That is recorded
+            // before it is sent.
             self.shared.note(self.served, called.entry.take()).await;
             called = match self.attempt(&body, number).await {
                 Ok(called) => called,
