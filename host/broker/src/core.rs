@@ -195,8 +195,7 @@ pub(crate) struct Core {
     pub(crate) outages: Outages,
     /// Lock that is held while the catalogue is replaced.
     pub(crate) replacing: tokio::sync::Mutex<()>,
-    /// Lock that is held while a key is issued. Two at once could exceed the limit of a user's
-    /// keys.
+    /// Lock that is held while a key is issued. Two at once could exceed the user's limit of keys.
     pub(crate) issuing: tokio::sync::Mutex<()>,
     pub(crate) timers: Notify,
     tasks: TaskTracker,
@@ -223,8 +222,7 @@ pub(crate) struct Core {
 
 /// The port through which a session without a driver gets one.
 ///
-/// The state does not depend on drivers: the code that starts the broker supplies the function that
-/// starts one.
+/// The state does not depend on drivers: the broker's starter supplies the function for them.
 pub(crate) struct WakePort(Box<dyn Fn(Arc<Core>, Seat) + Send + Sync>);
 
 impl WakePort {
@@ -364,8 +362,7 @@ impl Core {
         self.clock.now()
     }
 
-    /// Extends the lifetime of idempotency keys by the time of which it is not known whether it has
-    /// passed.
+    /// Extends the lifetime of idempotency keys by the time that may not have passed.
     pub(crate) fn keep_keys(&self) {
         self.store
             .keep_keys_longer(self.clock.state().gap.map_or(0, |gap| gap.ms));
