@@ -180,8 +180,7 @@ impl SessionContext {
             Ok(None) => return Ok(failed(INVALID_ARGUMENTS, "its time has passed already")),
             Err(error) => return Ok(failed(INVALID_ARGUMENTS, error.to_string())),
         };
-        // The guard counts stored triggers only, so the other triggers of this step are subtracted
-        // from its bound.
+        // The guard counts stored triggers only, so its bound excludes the others of this step.
         let set = sent
             .iter()
             .flat_map(|sent| &sent.events)
