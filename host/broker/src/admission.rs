@@ -1,7 +1,8 @@
 //! The record of the components that are served, each with its code and its grant.
 //!
-//! It is committed before anything runs under them. A component whose code or description has
-//! changed under its name while the host did not run is reported, unless its code is pinned.
+//! Admissions are committed before any component runs under them. A component whose code or
+//! description has changed under its name while the host did not run is reported, unless its code
+//! is pinned.
 
 use crate::catalogue::Entry;
 use crate::command::Error;
@@ -17,14 +18,14 @@ use store::{Commit, Expected, ReadError};
 /// The trigger event on which components are admitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TriggerEvent {
-    /// The host starts: somebody may have changed a file meanwhile.
+    /// The host starts: a file may have changed while it did not run.
     Start,
-    /// Other code is served because somebody asked for just that.
+    /// Other code is served on request.
     Replacement,
 }
 
-/// Records every component that is about to be served and whose code, description or grant differs
-/// from its last record, and the record of the change that it comes with.
+/// Records every component about to be served whose code, description or grant differs from its
+/// last record, together with the record of the change that caused it.
 pub(crate) async fn admit(
     core: &Core,
     served: &Served,
@@ -84,9 +85,9 @@ pub(crate) async fn admit(
     Ok(())
 }
 
-/// Returns the code whose place this one took, by the last record of a component without a pin.
-/// That the same code gets another grant, or describes itself otherwise, does not make anybody look
-/// at it: what the last record names is named again.
+/// Returns the code that this code replaced, by the last record of a component without a pin.
+/// Another grant or another description of the same code is no reason for a review: the code named
+/// in the last record is named again.
 fn replaced(before: &ComponentAdmitted, code: Digest, is_same: bool) -> Option<Digest> {
     if before.code != code {
         return Some(before.code);

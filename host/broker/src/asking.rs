@@ -1,4 +1,4 @@
-//! Questions to the client: checks of what a widget shows, and the schema that every answer must
+//! Questions to the client: checks of a widget's content, and the schema that every answer must
 //! fit.
 
 use crate::schemas::Schemas;

@@ -30,7 +30,7 @@ pub struct Entry {
     pub component: Arc<Component>,
     /// The grant of the component.
     pub grant: Grant,
-    /// True if no other code may run under its name, not even to end work that it has begun.
+    /// True if no other code may run under its name, not even to finish work in progress.
     pub is_pinned: bool,
 }
 
@@ -43,13 +43,13 @@ pub struct LeftOutDefinition {
     pub display_name: String,
     /// The definition that it was made of.
     pub template: DefinitionId,
-    /// The user whose it is.
+    /// The user who owns it.
     pub user: UserId,
     /// The reason in words.
     pub reason: String,
 }
 
-/// The catalogue of all that is configured. It never changes; another one takes its place.
+/// The catalogue of the whole configuration. It never changes; a new one replaces it.
 #[derive(Clone, Default)]
 pub struct Catalogue {
     definitions: BTreeMap<DefinitionId, Arc<Definition>>,
@@ -148,7 +148,7 @@ pub enum Misfit {
         /// The component.
         component: String,
     },
-    /// A component's tool comes with a schema that nothing can be compared with.
+    /// A component's tool has a schema that cannot be compared.
     #[error(
         "components.{component}: its tool has a schema that cannot be used: {problem}; leave \
              the component out"
@@ -183,9 +183,9 @@ impl Catalogue {
         Self::default().successor(definitions, entries)
     }
 
-    /// Puts definitions and components together that are to take the place of these. A component of
-    /// the same name goes on within the limits of the one before: calls that were counted stay
-    /// counted. Waits for the schemas of its tools to be compiled.
+    /// Builds the catalogue of new definitions and components that replaces this one. A component
+    /// of the same name keeps the limits of the previous one: counted calls stay counted. Waits for
+    /// the schemas of its tools to be compiled.
     ///
     /// # Errors
     /// The first thing that does not fit.
@@ -215,7 +215,7 @@ impl Catalogue {
                     .tool_schemas
                     .extend(tools.iter().map(|tool| tool.name.clone()).zip(compiled));
                 for tool in tools {
-                    // Such a tool would pass every allow list, or its texts would be read as the
+                    // Such a tool would pass every allow list, or its texts would be taken for the
                     // host's own.
                     if is_system(&tool.name)
                         || tool.name == delegate::NAME
@@ -302,8 +302,8 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// Notes the digest of the configuration that all of it was read from, with the settings that
-    /// are served beside it. Turns name what they began with by it.
+    /// Sets the digest of the configuration that it was read from, with the settings served
+    /// together with it. Turns record this digest at their start.
     #[must_use]
     pub fn read_from(mut self, configuration: Digest) -> Self {
         self.configured = Some(configuration);
@@ -315,9 +315,9 @@ impl Catalogue {
         self.configured
     }
 
-    /// Takes these as the definitions that users made, and no others. One that does not fit any
-    /// more is left out: its template is gone, or is none for its user. Those that are as they were
-    /// are shared with the catalogue before.
+    /// Replaces the definitions that users made by these. A definition that no longer fits is left
+    /// out: its template is gone, or is not available to its user. Unchanged ones are shared with
+    /// the previous catalogue.
     pub(crate) fn with_all_made(mut self, made: &[DefinitionMade], before: &Self) -> Self {
         self.definitions
             .retain(|_, definition| definition.made_by.is_none());
@@ -370,7 +370,7 @@ impl Catalogue {
         &self.left_out
     }
 
-    /// Returns a definition that a user made, within its template as it is now.
+    /// Returns a definition that a user made, based on its template in its present state.
     fn made_of(&self, it: &DefinitionMade) -> Result<Definition, String> {
         if self.definitions.contains_key(&it.definition) {
             return Err("the configuration has a definition of its id".to_owned());
@@ -398,9 +398,9 @@ impl Catalogue {
         &self.skill_folders
     }
 
-    /// Returns the skills of a caller: of components whose tools it is offered as skills, with
-    /// those that it may call, and of the operator's folders. It has none where the caller may not
-    /// use skills. None where everything is offered as tools.
+    /// Returns the skills of a caller: of components whose tools are offered to it as skills, with
+    /// those that it may call, and of the operator's folders. The list is empty if the caller may
+    /// not use skills. None if all tools are offered as tools.
     #[must_use]
     pub fn skills_of(&self, caller: &Caller<'_>) -> Option<SkillSet> {
         let agent = caller.agent;
@@ -421,9 +421,9 @@ impl Catalogue {
         Some(skill::skills_of(agent, components, &self.skill_folders))
     }
 
-    /// Switches those of the host's tools off that reach other agents and match one of these
-    /// patterns: `delegate`, `agents_message`, `dispatch_to_agent`, `reply_to_caller`. No agent has
-    /// them then, whatever its lists say. Tools of components are none of them.
+    /// Disables those of the host's tools that reach other agents and match one of these patterns:
+    /// `delegate`, `agents_message`, `dispatch_to_agent`, `reply_to_caller`. No agent has them
+    /// then, whatever its lists allow. Tools of components are not affected.
     #[must_use]
     pub fn without_agent_tools(mut self, patterns: &PatternList) -> Self {
         let own = direct_message::NAMES.into_iter().chain([delegate::NAME]);
@@ -431,7 +431,7 @@ impl Catalogue {
         self
     }
 
-    /// Returns whether a tool is one of the host's that is switched off.
+    /// Returns whether a tool is one of the host's that is disabled.
     #[must_use]
     pub fn is_disabled(&self, tool: &str) -> bool {
         self.disabled.contains(tool)

@@ -1,4 +1,4 @@
-//! The clock of a host: every "now" of its work comes from here. The rules are in
+//! The clock of a host: all code that needs the present time reads it here. The rules are in
 //! [`domain::clock`].
 
 mod carrier;
@@ -10,17 +10,17 @@ use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The clock that counts the passing time. It counts on while the machine sleeps, so that time
-/// asleep is no jump of the wall clock.
+/// The clock of elapsed time. It keeps counting while the machine sleeps, so the time asleep does
+/// not look like a jump of the wall clock.
 #[cfg(target_os = "linux")]
 const PASSED: ClockId = ClockId::Boottime;
 /// The clock that counts the passing time. On macOS it counts on while the machine sleeps, too.
 #[cfg(not(target_os = "linux"))]
 const PASSED: ClockId = ClockId::Monotonic;
 
-/// Milliseconds of a lead, of the wall clock or of what is stored, from which on the log has it. A
-/// drift that is not followed for a while begins with leads that come and go with each reading, and
-/// what was stored last may be a millisecond ahead of the clock that a start reads.
+/// Milliseconds from which on a lead, of the wall clock or of the stored time, is logged. A drift
+/// that is not followed for a while begins with small leads that differ with each reading. The last
+/// stored time may also be a millisecond ahead of the clock at a start.
 const LOGGED_LEAD_MS_MIN: u64 = 1_000;
 
 /// A clock that is handed to whatever asks for the time. Clones are the same clock.
@@ -58,8 +58,8 @@ impl Clock {
 
     /// Returns the machine's clock, carried on by a file from one process to the next.
     ///
-    /// It is carried only as long as the machine is not booted. Where boots cannot be told apart,
-    /// nothing is carried, and the log says so.
+    /// It is kept only until the machine is booted again. If boots cannot be distinguished, nothing
+    /// is kept, and the log states that.
     #[must_use]
     pub fn transferred_by(file: PathBuf) -> Self {
         let carrier = Carrier::new(file).inspect_err(|error| {
@@ -114,8 +114,8 @@ impl Clock {
         }
     }
 
-    /// Follows the wall clock ahead, or has credentials end by one that is behind, because an
-    /// operator says that it is right.
+    /// Follows a wall clock that is ahead, or lets credentials expire by one that is behind,
+    /// because an operator confirmed it.
     #[must_use]
     pub fn confirm(&self) -> ClockState {
         let before = self.state();
@@ -136,7 +136,7 @@ impl Clock {
         after
     }
 
-    /// Begins anew with a store whose last event has this time.
+    /// Starts over with a store whose last event has this time.
     pub(crate) fn begin(&self, last: Timestamp) {
         let read = (self.0.read)();
         let transferred = self
@@ -177,7 +177,7 @@ impl Clock {
         *self.time() = time;
     }
 
-    /// Writes the host's time for the next process to go on from.
+    /// Writes the host's time, from which the next process continues.
     pub(crate) async fn carry(&self) {
         let Some(carrier) = &self.0.carrier else {
             return;

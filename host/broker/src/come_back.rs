@@ -1,4 +1,4 @@
-//! A user's return from another agent: what the session that they come back to is told, and its
+//! A user's return from another agent: the notice to the session that they return to, and its
 //! answer.
 
 use domain::id::{AgentId, RunId, SessionId, TurnId};
@@ -6,7 +6,7 @@ use domain::message::MessageId;
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 
-/// The conversation that a user comes back from.
+/// The conversation that a user returns from.
 #[derive(Debug, Clone)]
 pub(crate) struct ComeBack {
     /// The user.
@@ -19,15 +19,15 @@ pub(crate) struct ComeBack {
     pub(crate) definition: String,
     /// The last turn there.
     pub(crate) head: TurnId,
-    /// The last message of that.
+    /// The last message of that conversation.
     pub(crate) last_message: MessageId,
     /// The first message since the switch.
     pub(crate) first_message: MessageId,
-    /// The attribute of that session that says where the user came from.
+    /// The attribute of that session that records where the user came from.
     pub(crate) attribute: &'static str,
 }
 
-/// The session to which a user came back.
+/// The session to which a user returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Returned {
     /// Its agent.

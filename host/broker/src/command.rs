@@ -1,31 +1,31 @@
-//! The commands of the broker, as they are given from outside, and their answers.
+//! The commands of the broker from outside, and their answers.
 //!
 //! ## Where things are
 //!
-//! - the broker that takes them, their errors, a driver's answers: `command/broker.rs`,
+//! - the broker that executes them, their errors, a driver's answers: `command/broker.rs`,
 //!   `command/error.rs`, `command/driver_answer.rs`
-//! - messages that arrive: `command/messages.rs`
-//! - messages to a turn, a session, an agent, a persona or nobody: `command/route.rs`
+//! - accepting messages: `command/messages.rs`
+//! - messages to a turn, a session, an agent, a persona or no address: `command/route.rs`
 //! - words that a trigger or a connector brings: `command/inbound_message.rs`,
 //!   `command/arriving.rs`
 //! - a message to all agents that a user talks with: `command/posting.rs`
 //! - addresses of such messages: `command/address.rs`
 //! - a chat that begins with its first message: `command/beginning.rs`
 //! - post and await: `command/awaiting.rs`
-//! - messages that wait: looked at and taken back: `command/queue.rs`
+//! - waiting messages, listed and withdrawn: `command/queue.rs`
 //! - opening of sessions, and their models: `command/opening.rs`, `command/generation.rs`
-//! - agents, and who may make one where: `command/agents.rs`, `command/placing.rs`
+//! - agents, and the rights to make one: `command/agents.rs`, `command/placing.rs`
 //! - users of an agent, archiving: `command/assignments.rs`, `command/archiving.rs`
 //! - keys of connectors: `command/connectors.rs`
-//! - agents that somebody reaches: `command/reach.rs`, `command/paths.rs`
+//! - agents that a user can reach: `command/reach.rs`, `command/paths.rs`
 //! - names, pins, clearing and deleting of sessions: `command/labels.rs`
-//! - sessions looked at and listed, and searched: `command/sessions.rs`, `command/search.rs`
+//! - sessions, shown, listed and searched: `command/sessions.rs`, `command/search.rs`
 //! - ends of runs and structured sessions: `command/ending.rs`, `command/reason.rs`
 //! - work that agents handed to each other: `command/tasks.rs`
-//! - another configuration: `command/configuration.rs`
+//! - replacing the configuration: `command/configuration.rs`
 //! - switches to another agent, and returns: `command/switching.rs`, `command/switch_origin.rs`
 //! - compaction on request: `command/compacting.rs`
-//! - the prompt of an agent as a model would get it: `command/prompt.rs`
+//! - the prompt that an agent's model would get: `command/prompt.rs`
 //! - notes, and reading a session into notes on request: `command/memory.rs`
 //! - forks and comparisons: `command/trees.rs`
 //! - export and import of threads: `command/transcripts.rs`
@@ -38,7 +38,7 @@
 //!   `command/dead_letters.rs`
 //! - readings by the operator, which are recorded: `command/reading.rs`
 //! - API keys: `command/keys.rs`
-//! - purging: who may: `command/purge.rs`
+//! - the right to purge: `command/purge.rs`
 //! - import of the old system's sessions: `command/import.rs`
 
 mod address;
@@ -163,8 +163,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// Returns the text by which it was named. A request that names the same agent otherwise is
-    /// another request.
+    /// Returns the name by which the request addressed it. A request that addresses the same agent
+    /// by another name is another request.
     pub(crate) fn named(&self) -> String {
         match self {
             Self::Agent(agent) => agent.to_string(),
@@ -181,14 +181,14 @@ pub struct CreateAgent {
     pub template: Template,
     /// An id of the caller's choosing.
     pub id: Option<AgentId>,
-    /// Its name. Without: that of its configuration, else the definition's display name, or for an
-    /// agent that is made by type a name from the type.
+    /// Its name. By default that of its configuration, or the definition's display name, or for an
+    /// agent that is made by type a name derived from the type.
     pub name: Option<String>,
     /// Its path. Without: `/<user>/agent/<definition>`.
     pub path: Option<String>,
-    /// The agent below which it is made. It then has no path of the caller's choosing.
+    /// The agent below which it is made. The host then chooses its path.
     pub below: Option<Below>,
-    /// Its configuration beside its address. A name and a prompt in it become its own.
+    /// Its configuration in addition to its address. A name and a prompt in it become its own.
     pub config: AgentConfig,
     /// Its owner.
     pub user: UserId,
@@ -222,15 +222,15 @@ impl CreateAgent {
 pub struct SessionIds {
     /// The id of the session, which no session has had yet.
     pub session: Option<SessionId>,
-    /// The conversation that the session joins or begins. It is its user's alone, and nothing else
-    /// is reached by it: it says to clients what belongs together.
+    /// The conversation that the session joins or begins. It belongs to its user alone and gives
+    /// access to nothing: clients use it to group sessions.
     pub conversation: Option<ConversationId>,
 }
 
 /// A command that begins a session.
 #[derive(Debug, Clone)]
 pub struct NewSession {
-    /// The agent. A definition stands for the user's agent of it, which is made if there is none.
+    /// The agent. A definition means the user's agent of it, which is made if it does not exist.
     pub target: Target,
     /// The type: `chat`, or a structured type that the agent leads. Without: the agent's first
     /// type, or `chat`.
@@ -252,8 +252,8 @@ pub struct NewSession {
 }
 
 impl NewSession {
-    /// Returns the command that begins a session of the agent's first type, with nothing said of
-    /// it.
+    /// Returns the command that begins a session of the agent's first type, with no further
+    /// options.
     #[must_use]
     pub fn of(target: Target, user: UserId) -> Self {
         Self {
@@ -333,11 +333,11 @@ pub struct InputReceipt {
     pub input: InputId,
     /// The session.
     pub session: SessionId,
-    /// The position of its event. A reader of the stream sees from there what follows.
+    /// The position of its event. A reader of the stream that starts there sees all later events.
     pub position: u64,
     /// Its kind: the turn or boundary that it waits for.
     pub waits_for: WaitKind,
-    /// The inputs that had waited longest and were dropped for it, because the queue was full.
+    /// The longest waiting inputs, which were dropped for it because the queue was full.
     pub dropped: Vec<InputId>,
     /// True if this repeats the answer to an earlier request with the same key.
     pub replayed: bool,
@@ -375,7 +375,7 @@ pub struct SessionView {
     pub compacts: bool,
     /// The inputs that the open run has claimed.
     pub claimed: Vec<InputId>,
-    /// The quarantine of the session; none if it is in none.
+    /// The quarantine of the session; none if it is not in quarantine.
     pub quarantined: Option<Quarantined>,
     /// Its open operations.
     pub open: Vec<Operation>,

@@ -1,10 +1,9 @@
 //! The sessions that this process computes for at the moment, in a file that outlasts it.
 //!
-//! The next start learns from it over whose work the process may have ended. The file is never
-//! synced, so it costs no wait for a disk: what is written outlasts a process that is killed. It
-//! does not outlast the machine, and needs not: after another boot it blames nobody. It has the
-//! boot's id and then one slot for each piece of work. Whatever is wrong with it, a start does
-//! without.
+//! The next start learns from this file during whose work the process may have ended. The file is
+//! never synced, so it costs no wait for a disk: its content survives a kill of the process. It
+//! need not survive the machine: after another boot it is ignored. It has the boot's id and then
+//! one slot for each piece of work. A start ignores a file with any fault.
 
 use domain::id::SessionId;
 use futures::task::{ArcWake, waker};
@@ -22,7 +21,7 @@ use uuid::Uuid;
 
 /// Name of the file in the data directory.
 const FILE: &str = "at-work";
-/// The file that tells one boot of a machine from another.
+/// The file with the id of the machine's present boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// Bytes before the first slot: the boot's id, and zeros.
 const HEAD_BYTES: usize = 64;
@@ -37,7 +36,7 @@ pub(crate) struct Computing(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// None until the file is begun anew, and where it cannot be written.
+    /// None until the file is recreated, and if it cannot be written.
     file: OnceLock<File>,
     slots: Mutex<Slots>,
 }
@@ -69,8 +68,9 @@ impl Computing {
             .collect()
     }
 
-    /// Begins the file anew with what is computed for now. Until then nothing is written, so that a
-    /// process that ends before it has noted what the last one left leaves that to the next.
+    /// Recreates the file with the present computations. Nothing is written before that. So a
+    /// process that ends before it has stored the entries of its predecessor leaves them to the
+    /// next.
     pub(crate) fn renew(&self, folder: &Path) {
         if let Err(error) = self.renew_in(folder, head(Path::new(BOOT))) {
             tracing::warn!(
@@ -89,7 +89,7 @@ impl Computing {
             .truncate(true)
             .mode(0o600)
             .open(folder.join(FILE))?;
-        // All of it now, so that a full disk takes the slots later.
+        // Written in full now, so that a disk that fills up later has room for the slots.
         head.resize(HEAD_BYTES + SLOT_BYTES * SLOTS_MAX, 0);
         file.write_all_at(&head, 0)?;
         let file = self.0.file.get_or_init(|| file);
@@ -152,8 +152,8 @@ impl Computing {
     }
 }
 
-/// Returns the beginning of the file in the boot that a file has the id of. Where boots have no
-/// ids, all of them count as the same.
+/// Returns the header of the file for the boot with the id in a file. If boots have no ids, all of
+/// them count as the same.
 fn head(boot: &Path) -> Vec<u8> {
     let boot = std::fs::read(boot).unwrap_or_default();
     let mut head = boot.trim_ascii().to_vec();
@@ -163,8 +163,8 @@ fn head(boot: &Path) -> Vec<u8> {
 
 fn write(file: &File, slot: usize, bytes: &[u8; SLOT_BYTES]) {
     let at = HEAD_BYTES + slot * SLOT_BYTES;
-    // A disk that refuses this is told of by the store. Nobody is blamed wrongly for good: the work
-    // of a slot that stays taken is not alone at each end.
+    // The store reports a disk that refuses this. No session stays suspect by mistake: the work of
+    // a slot that stays in use is not the only one at each end.
     let _ = file.write_all_at(bytes, u64::try_from(at).unwrap_or(u64::MAX));
 }
 
@@ -177,8 +177,8 @@ pub(crate) struct Computes {
 }
 
 impl Computes {
-    /// Waits for something, such as a model or a server. It is noted as computing only while it
-    /// does, and not while it waits.
+    /// Runs a future, such as a call of a model or a server. The session counts as computing only
+    /// while it is polled, not while it waits.
     pub(crate) async fn while_polled<F: Future>(&self, work: F) -> F::Output {
         let mut work = pin!(work);
         let done = poll_fn(|context| {
@@ -201,7 +201,7 @@ impl Computes {
         done
     }
 
-    /// Waits for something that others hold, such as a place. It is not noted as computing
+    /// Waits for a shared resource, such as a place. The session does not count as computing
     /// meanwhile.
     pub(crate) async fn while_waiting<F: Future>(&self, waits: F) -> F::Output {
         self.clear();
@@ -287,7 +287,7 @@ mod tests {
         assert!(computing.has(session(1)) && !computing.has(session(2)));
         drop(again);
         assert_eq!(left(folder.path(), "a"), BTreeSet::new());
-        // A start begins anew, whatever it finds.
+        // A start recreates the file, whatever it finds.
         let kept = computing.enter(session(3));
         assert_eq!(begin(folder.path(), "a").1, BTreeSet::from([session(3)]));
         assert_eq!(begin(folder.path(), "a").1, BTreeSet::new());
@@ -305,7 +305,7 @@ mod tests {
         let next = Computing::default();
         let now = next.enter(session(2));
         assert!(next.has(session(2)));
-        // It ends here: another one finds what it found.
+        // The process ends here: the next one finds the same entries.
         assert_eq!(left(folder.path(), "a"), BTreeSet::from([session(1)]));
         next.renew_in(folder.path(), head(&boot)).unwrap();
         assert_eq!(left(folder.path(), "a"), BTreeSet::from([session(2)]));

@@ -39,15 +39,15 @@ use tokio_util::task::TaskTracker;
 
 /// Number of signals that may wait for one session's driver. A sender of more waits.
 const MAILBOX_MAX: usize = 256;
-/// Number of remembered digests of stored blobs. With more, the list is begun anew.
+/// Maximum number of remembered digests of stored blobs. Beyond it the list is cleared.
 const KNOWN_BLOBS_MAX: usize = 100_000;
 
 /// Number of drivers that recovery and timers start at a time. Each counts until it has folded its
-/// run and looked at what there is to do.
+/// run and checked for work.
 const STARTING_MAX: usize = 64;
 
-/// Number of locks on the queues of sessions. A lock is held while something is decided upon a
-/// queue and stored.
+/// Number of locks on the queues of sessions. A lock is held while a decision about a queue is made
+/// and stored.
 const DECIDING: usize = 64;
 
 /// The limits of one user, and of one of their API keys.
@@ -58,7 +58,7 @@ pub struct UserLimits {
     /// Bytes that a user has handed over and that were not purged: words, files, answers, settings,
     /// imports.
     pub stored_bytes_max: u64,
-    /// Bytes of these that came with one API key.
+    /// Bytes of these that were stored under one API key.
     pub key_stored_bytes_max: u64,
 }
 
@@ -80,8 +80,8 @@ pub struct Limits {
     pub model_calls_max: usize,
     /// The limits on how far agents may go with each other.
     pub dispatch: dispatch::DispatchLimits,
-    /// Tokens of the reply to a model call, if neither the call nor its model has a limit. A budget
-    /// with less than what the model may reply shortens the reply to no less than this.
+    /// Tokens of the reply to a model call, if neither the call nor its model has a limit. If the
+    /// budget has less than the model may reply, the reply is shortened, but not below this.
     pub reserved_tokens: u64,
     /// The limits of the cache for results of delegations that only read; none keeps none.
     pub delegation_cache: Option<CacheLimits>,
@@ -119,7 +119,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns these limits of a turn under way, less what others have taken away since it began.
+    /// Returns these limits for a turn under way, lowered to those in force now.
     pub(crate) fn within(self, others: &Self) -> Self {
         Self {
             dispatch: self.dispatch.within(others.dispatch),
@@ -136,11 +136,11 @@ pub struct Stats {
     /// Number of wakes of a driver since the start, including wakes of drivers that were woken
     /// already.
     pub wakes: u64,
-    /// Number of looks of a driver at what there is to do.
+    /// Number of times that drivers checked for work.
     pub inspections: u64,
     /// Number of drivers that recovery or a timer is starting: at most 64 at a time.
     pub starting: usize,
-    /// Number of sessions that may have work from before the start and were not looked at yet.
+    /// Number of sessions that may have work from before the start and were not checked yet.
     pub to_recover: usize,
     /// Number of sessions in quarantine.
     pub quarantined: usize,
@@ -181,27 +181,27 @@ pub(crate) struct Core {
     pub(crate) holds: Arc<Holds>,
     /// The sessions for which nothing is done.
     pub(crate) quarantine: Quarantine,
-    /// The sessions whose turns are recovered after the host ended without being told to.
+    /// The sessions whose turns are recovered after an unrequested end of the host.
     pub(crate) recovering: Recovering,
     /// The sessions that are computed for at the moment.
     pub(crate) computing: Computing,
-    /// The sessions that are noted because a start looks at them.
+    /// The sessions that are noted because a start inspects them.
     pub(crate) noted_inspections: Inspections,
     /// Locks of decisions upon queues until they are stored, each shared by several sessions.
     deciding: [tokio::sync::Mutex<()>; DECIDING],
     /// The bound on refused answers of external agents in the ledger.
     pub(crate) noted_refusals: NotedRefusals,
-    /// Outages of providers of models, as far as they are on record.
+    /// The recorded outages of providers of models.
     pub(crate) outages: Outages,
-    /// Lock that is held while another catalogue is put in the place of the present one.
+    /// Lock that is held while the catalogue is replaced.
     pub(crate) replacing: tokio::sync::Mutex<()>,
-    /// Lock that is held while a key is issued. Two together could pass the limit of a user's keys.
+    /// Lock that is held while a key is issued. Two at once could exceed the user's limit of keys.
     pub(crate) issuing: tokio::sync::Mutex<()>,
     pub(crate) timers: Notify,
     tasks: TaskTracker,
-    /// Cancelled when nothing new is to be begun.
+    /// Cancelled when no new work may begin.
     pub(crate) stopping: CancellationToken,
-    /// Cancelled when the work under way is to be dropped.
+    /// Cancelled when the work under way has to be dropped.
     pub(crate) killed: CancellationToken,
     known_blobs: Mutex<HashSet<Digest>>,
     /// Lock over stored blobs. A commit that names blobs without bringing them along holds it for
@@ -222,7 +222,7 @@ pub(crate) struct Core {
 
 /// The port through which a session without a driver gets one.
 ///
-/// The state does not know what a driver is: whoever starts the broker says how one is started.
+/// The state does not depend on drivers: the broker's starter supplies the function for them.
 pub(crate) struct WakePort(Box<dyn Fn(Arc<Core>, Seat) + Send + Sync>);
 
 impl WakePort {
@@ -231,7 +231,7 @@ impl WakePort {
     }
 }
 
-/// The seat of a session's driver, which is to be taken.
+/// The seat of a session's driver, which the driver takes.
 pub(crate) struct Seat {
     pub(crate) session: SessionId,
     pub(crate) mailbox: Mailbox,
@@ -246,7 +246,7 @@ pub(crate) struct Seat {
 pub(crate) struct Mailbox {
     /// The channel for signals.
     pub(crate) signals: mpsc::Sender<Signal>,
-    /// The flag that there may be something to do.
+    /// The flag that there may be work.
     pub(crate) wake: Arc<Wake>,
 }
 
@@ -284,7 +284,7 @@ impl Wake {
 }
 
 impl Core {
-    /// Creates the state from the parts of it that a broker is started with.
+    /// Creates the state from the parts that a broker is started with.
     pub(crate) fn new(parts: CoreParts, port: WakePort) -> Arc<Self> {
         let guests = parts.runtime.stats();
         let guests_max = usize::try_from(guests.in_flight + guests.permits_free)
@@ -329,7 +329,7 @@ impl Core {
         })
     }
 
-    /// Begins to stop: nothing new is begun, and no further task either.
+    /// Begins to stop: no new work and no further task begins.
     pub(crate) fn stop(&self) {
         self.stopping.cancel();
         self.tasks.close();
@@ -340,18 +340,18 @@ impl Core {
         self.tasks.wait().await;
     }
 
-    /// Returns what is served now.
+    /// Returns the served configuration.
     pub(crate) fn served(&self) -> Arc<Served> {
         self.serving.present()
     }
 
-    /// Returns the limits that are in force now. Those of a turn under way are in
+    /// Returns the limits that are in force now. For those of a turn under way see
     /// [`Serving::limits_of_run`].
     pub(crate) fn limits(&self) -> Limits {
         self.serving.present().settings.limits
     }
 
-    /// Returns the models as they are configured now. Those of a turn under way are in
+    /// Returns the models as they are configured now. For those of a turn under way see
     /// [`Serving::gateway_of_run`].
     pub(crate) fn gateway(&self) -> Arc<Gateway> {
         self.serving.present().settings.gateway.clone()
@@ -362,13 +362,13 @@ impl Core {
         self.clock.now()
     }
 
-    /// Keeps idempotency keys longer, by the time of which it is not known whether it has passed.
+    /// Extends the lifetime of idempotency keys by the time that may not have passed.
     pub(crate) fn keep_keys(&self) {
         self.store
             .keep_keys_longer(self.clock.state().gap.map_or(0, |gap| gap.ms));
     }
 
-    /// Waits for a turn to decide something upon a session's queue.
+    /// Waits for the lock under which a decision about a session's queue is made.
     ///
     /// The decision is guarded by its commit all the same. The turns only keep others with the same
     /// purpose from having to decide again.
@@ -385,7 +385,7 @@ impl Core {
 
     /// Starts a task of the broker's. Its reads of the store give way to those of requests.
     ///
-    /// A panic that it does not catch itself ends the process, because nobody else would do its
+    /// A panic that it does not catch itself ends the process, because no other task would do its
     /// work.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         self.tasks.spawn(store::in_background(async move {
@@ -395,7 +395,7 @@ impl Core {
         }))
     }
 
-    /// Sends a signal to a session's driver, which is started if there is none.
+    /// Sends a signal to a session's driver, which is started if it does not run.
     ///
     /// Waits while the driver's mailbox is full. A signal to a session in quarantine is dropped,
     /// and so is any while the host stops.
@@ -410,15 +410,15 @@ impl Core {
                 // The driver retired in between: the next inspection starts another.
                 Err(mpsc::error::SendError(back)) => signal = back,
             }
-            // At the end of the program tasks are dropped instead of begun. This yield lets this
-            // task come to its end, too.
+            // When the program ends, tasks are dropped instead of started. This yield lets this
+            // task end, too.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Wakes a session's driver, which is started if there is none. Never waits.
+    /// Wakes a session's driver, which is started if it does not run. Never waits.
     ///
-    /// However often a driver is woken before it looks, it looks once.
+    /// Several wakes before a check cause one check.
     pub(crate) fn wake(self: &Arc<Self>, session: SessionId) {
         self.wake_with(session, None);
     }
@@ -426,8 +426,8 @@ impl Core {
     /// Wakes a session's driver unless that would start one driver too many.
     ///
     /// Returns false, with nothing done, when a driver would have to be started and too many are
-    /// being started already. For moments in which many sessions may have something to do;
-    /// otherwise see [`Self::wake`].
+    /// being started already. Use it when many sessions may have work at once; otherwise see
+    /// [`Self::wake`].
     pub(crate) fn try_wake(self: &Arc<Self>, session: SessionId) -> bool {
         let is_driven = self
             .drivers()
@@ -474,26 +474,26 @@ impl Core {
         }
     }
 
-    /// Sets the number of sessions that recovery has to look at.
+    /// Sets the number of sessions that recovery has to check.
     pub(crate) fn to_recover(&self, sessions: usize) {
         self.to_recover.store(sessions, Ordering::Relaxed);
     }
 
-    /// Counts a session that recovery has looked at.
+    /// Counts a session that recovery has checked.
     pub(crate) fn recovered_one(&self) {
         self.to_recover.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts a driver's look.
+    /// Counts a driver's check.
     pub(crate) fn inspected(&self) {
         self.inspections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Commits what gives a session work, and wakes the session.
+    /// Commits events that give a session work, and wakes the session.
     ///
-    /// Goes on to its end, even if the caller goes away or panics, because nobody else would wake
-    /// the session. It is not woken for an input that its open run does not take in yet: the driver
-    /// looks for that when it does.
+    /// Runs to its end even if the caller is dropped or panics, because nothing else would wake the
+    /// session. The session is not woken for an input that its open run does not take in yet: its
+    /// driver checks for that input later.
     pub(crate) async fn commit_work(
         self: &Arc<Self>,
         session: SessionId,
@@ -510,7 +510,7 @@ impl Core {
             if has_work {
                 core.wake(session);
             }
-            // The caller may have gone.
+            // The caller may have been dropped.
             let _ = reply.send(committed);
         });
         answer.await.unwrap_or(Err(CommitError::Closed))
@@ -550,9 +550,9 @@ impl Core {
 
     /// Forgets a session's driver, unless a newer one has taken its place.
     ///
-    /// Returns false if the driver was woken since its last inspection, and has to look again. That
-    /// does not count while the host stops, as a driver looks after the next start, or while the
-    /// session is in quarantine.
+    /// Returns false if the driver was woken since its last check, and has to check again. That
+    /// does not count while the host stops, because the driver checks after the next start, nor
+    /// while the session is in quarantine.
     pub(crate) fn retire(&self, session: SessionId, mailbox: &Mailbox) -> bool {
         let mut drivers = self.drivers();
         if mailbox.wake.is_set() && !self.stopping.is_cancelled() && !self.quarantine.has(session) {

@@ -1,13 +1,13 @@
 //! The driver of one session: claim, step, commit, perform, until it can only wait.
 //!
-//! All state is in the store. A driver holds a cached fold and the list of the work under way. It
-//! is made when a session has something to do, and retires when it only waits. Work that it does
-//! not finish is found again by folding the run.
+//! All state is in the store. A driver only caches the fold of the run and the list of the work
+//! under way. It is created when a session has work, and retires when it only waits. Its unfinished
+//! work is found again by folding the run.
 //!
 //! ## Where things are
 //!
 //! - phases: `driver/phase.rs`
-//! - the state that outlasts a phase, and what all files are given: `driver/state.rs`,
+//! - the state that outlasts a phase, and the context of all files: `driver/state.rs`,
 //!   `driver/context.rs`
 //! - the open run, its fold and its upkeep: `driver/driving.rs`, `driver/fold.rs`,
 //!   `driver/refresh.rs`
@@ -18,27 +18,27 @@
 //! - the sections of its prompts: `driver/sectioning.rs`
 //! - the basis of a step: `driver/frozen.rs`
 //! - a step of an agent: `driver/step.rs`
-//! - what a step sees, and what its requests are resolved from: `driver/prepare.rs`,
+//! - the view of a step, and the scope of its requests: `driver/prepare.rs`,
 //!   `driver/scope.rs`
 //! - operations that a decision starts: `driver/resolve.rs`
 //! - calls of tools among them: `driver/calls.rs`; calls that command lines make:
 //!   `driver/commands.rs`
-//! - open operations, settled, performed or left to wait: `driver/attend.rs`
+//! - open operations, settled, performed or waiting: `driver/attend.rs`
 //! - commits of steps: `driver/commit.rs`
 //! - outcomes, and their record: `driver/record.rs`
-//! - what a step may spend: `driver/budget.rs`; reservations for models' calls: `driver/reserve.rs`
+//! - the budget of a step: `driver/budget.rs`; reservations for models' calls: `driver/reserve.rs`
 //! - further attempts at them: `driver/attempt.rs`
 //! - messages to external agents, and their answers: `driver/deliver.rs`
 //! - ends by limits and deadlines: `driver/limits.rs`
-//! - replies that nobody waits for any more: `driver/late_replies.rs`
-//! - agents that talk, and work that is handed over: `driver/direct_message.rs`,
+//! - replies without a waiting caller: `driver/late_replies.rs`
+//! - messages between agents, and work handed over: `driver/direct_message.rs`,
 //!   `driver/handover.rs`
 //! - delegations that wait for room: `driver/blocked.rs`
 //! - compaction: `driver/compacting.rs`; cuts of prompts during a run: `driver/cutting.rs`
 //! - panels of the user's clients: `driver/panels.rs`
 //! - triggers that an agent sets itself: `driver/triggers.rs`
-//! - changes that last, asked for by words from outside: `driver/lasting.rs`
-//! - the summary of what a user did with another agent: `driver/bringing_back.rs`
+//! - lasting changes, requested by words from outside: `driver/lasting.rs`
+//! - the summary of a user's conversation with another agent: `driver/bringing_back.rs`
 //! - notes, and reading a session into them: `driver/memory.rs`, `driver/reading.rs`
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
@@ -132,9 +132,9 @@ async fn called(ticket: &mut Option<StepTicket>) {
 
 /// The result of an inspection.
 enum Inspection {
-    /// Work is going on. The driver waits for it.
+    /// Work is in progress, and the driver waits for it.
     Working,
-    /// There is nothing to do until a signal, a wake or a timer comes.
+    /// There is no work until a signal, a wake or a timer arrives.
     Waiting,
 }
 
@@ -190,10 +190,10 @@ impl Driver {
                     {
                         return self.leave().await;
                     }
-                    // Last, because what is recorded ends a pause, and nothing else has this driver
-                    // look again.
+                    // Last, because the record ends a pause, and nothing else makes this driver
+                    // check again.
                     if matches!(failure, DriverError::Busy) {
-                        // A step whose turn has come keeps it until the runtime has room.
+                        // A step that has a turn keeps it until the runtime has room.
                         self.trouble.begin_keeping(Instant::now());
                     } else {
                         // Nobody waits for a place that is not used during a pause.
@@ -208,7 +208,7 @@ impl Driver {
         }
     }
 
-    /// Waits until there is something to look at.
+    /// Waits until there is something to check.
     ///
     /// Signals are heard during a pause after trouble, too, but do not cut it short. Only a commit
     /// does, and outcomes of work for which others wait.
@@ -244,8 +244,8 @@ impl Driver {
 
     /// Returns the time to wait for a signal before another inspection.
     ///
-    /// It ends when the run's active time is used up, or when the run has rested. All other times
-    /// are timers of the store.
+    /// It ends when the run's active time is used up, or when the run's pause is over. All other
+    /// times are timers of the store.
     fn patience(&self) -> Duration {
         let active = self
             .phase
@@ -266,7 +266,7 @@ impl Driver {
         Duration::from_millis(active_ms).min(rest.unwrap_or(Duration::MAX))
     }
 
-    /// Winds up because the host is stopping. Nothing is begun, but outcomes of work under way are
+    /// Winds up because the host is stopping. No work begins, but outcomes of work under way are
     /// recorded while there is time.
     async fn wind_up(&mut self) {
         let core = self.context.core.clone();
@@ -307,8 +307,7 @@ impl Driver {
         }
     }
 
-    /// Leaves the session, once the driver has retired. Signals that came at the last moment go to
-    /// a successor.
+    /// Leaves the session, once the driver has retired. Late signals go to a successor.
     async fn leave(&mut self) {
         self.inbox.close();
         self.phase = Phase::Unknown;
@@ -478,7 +477,7 @@ impl Driver {
         if matches!(stepped, Ok(true)) {
             self.use_place();
         }
-        // The place that the step waits for may be taken by work that waits for this run's buckets.
+        // Work that waits for this run's buckets may occupy the place that the step waits for.
         if matches!(stepped, Ok(false) | Err(DriverError::Busy))
             && self
                 .phase
@@ -490,7 +489,7 @@ impl Driver {
         stepped
     }
 
-    /// Goes on with a run that takes no step now. None when it is to be looked at again.
+    /// Continues a run that takes no step now. None when the run has to be checked again.
     async fn go_without_step(
         &mut self,
         has_arrived: bool,
@@ -522,15 +521,15 @@ impl Driver {
             self.record_entries().await?;
             return Ok(None);
         }
-        // Who only waits for others keeps no message of its agent waiting.
+        // A run that only waits for others must not block another message of its agent.
         self.place = None;
         Ok(Some(Inspection::Waiting))
     }
 
     /// Returns the messages that wait and can be taken into the open run now.
     ///
-    /// These are messages that steer, and only while the agent hears them. A run's first step takes
-    /// in what its start claimed.
+    /// These are messages that steer, and only while the agent takes them in. A run's first step
+    /// takes in the inputs that its start claimed.
     async fn joinable_inputs(&self) -> Result<Vec<InputAccepted>, DriverError> {
         let driving = match &self.phase {
             Phase::Unknown | Phase::Idle(_) => return Ok(Vec::new()),
@@ -547,8 +546,8 @@ impl Driver {
     }
 }
 
-/// Does what a command asks for under the API key of its request, and answers it. The command may
-/// be gone; what it asked for is done all the same.
+/// Executes a command under the API key of its request, and answers it. The command's caller may
+/// have been dropped; it is executed all the same.
 async fn under_key<T>(
     key: Option<KeyId>,
     done: oneshot::Sender<Result<T, DriverError>>,

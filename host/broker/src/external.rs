@@ -50,7 +50,7 @@ impl Signed<'_> {
         format!("{SIGNATURE_PREFIX}{}", hex(&tag))
     }
 
-    /// Returns whether a signature is the right one, in a time that says nothing of it.
+    /// Returns whether a signature is right, in a time that does not depend on the result.
     #[must_use]
     pub fn is_signed_by(&self, secret: &Secret, signature: &str) -> bool {
         let given = signature.strip_prefix(SIGNATURE_PREFIX).and_then(bytes);
@@ -125,8 +125,8 @@ impl NotedRefusals {
         true
     }
 
-    /// Counts a refusal with a code of an answer that anybody may have sent. Returns the number
-    /// that a line tells of now; none while they are collected for a later one.
+    /// Counts a refusal with a code of an answer that anyone may have sent. Returns the number for
+    /// a log line now; none while they are collected for a later one.
     pub(crate) fn collect(
         &self,
         session: SessionId,

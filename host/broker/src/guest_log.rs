@@ -27,8 +27,8 @@ fn write(component: &str, line: &LogLine) {
     }
 }
 
-/// The log of a component that is called over and over: a warning that the call before it gave too
-/// is told as a detail.
+/// The log of a component that is called repeatedly: a repetition of the previous call's warning is
+/// logged as a detail.
 #[derive(Debug, Default)]
 pub struct RepeatedCalls {
     warned: Mutex<Vec<String>>,

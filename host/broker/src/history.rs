@@ -14,21 +14,21 @@ use store::{EndedSession, HistoryFilter, ReadError, SessionRow, Store};
 pub(crate) struct SeenHistory {
     /// The sessions, a JSON array.
     pub(crate) sealed: Sealed,
-    /// True if what is said of the end of any of them rests on content from outside.
+    /// True if the description of the end of any of them depends on content from outside.
     pub(crate) untrusted: bool,
 }
 
-/// Returns the last ended structured sessions of a run's agent that all who read what it says may
-/// see, sealed. The user for whom it works has this role with the agent.
+/// Returns the last ended structured sessions of a run's agent that all readers of the run's
+/// messages may see, sealed. The user for whom it works has this role with the agent.
 ///
-/// None when there are none.
+/// None if there are no such sessions.
 pub(crate) async fn seen_by(
     store: &Store,
     started: &RunStarted,
     role: Option<AgentRole>,
 ) -> Result<Option<SeenHistory>, ReadError> {
     let agent = started.agent;
-    // Most agents have none, and then nobody else's role is asked for.
+    // Most agents have no such sessions, and then no other roles are read.
     let alone = searched_for(&[(started.user_id.clone(), role)]);
     if ended_among(store, agent, alone, 1).await?.is_empty() {
         return Ok(None);

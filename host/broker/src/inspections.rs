@@ -1,10 +1,10 @@
 //! The sessions that a start is about to read for the first time, noted in the store until they
 //! were read.
 //!
-//! To read a session may end the process, and so would every later start. Nothing else could tell
-//! of it, as a recovery is recorded only after the read. The note is written for many sessions at
-//! once, so most sessions of a note that is left are innocent: each is looked at alone then, and
-//! only the one that ends the process is noted again and again.
+//! Reading a session may end the process, and would then end every later start. Nothing else would
+//! show that, because a recovery is recorded only after the read. The note is written for many
+//! sessions at once, so most sessions of a leftover note are innocent. Each is then inspected
+//! alone, and only the one that ends the process is noted again and again.
 
 use domain::id::SessionId;
 use std::cmp::Reverse;
@@ -15,7 +15,7 @@ use store::Store;
 /// Number of starts that note a session and end before they have read it, after which no start
 /// reads it.
 pub(crate) const STARTS_MAX: u32 = 3;
-/// Number of sessions in the note. More are looked at without being noted.
+/// Maximum number of sessions in the note. Further sessions are inspected without a note.
 const NOTED_MAX: usize = 1_024;
 
 /// The noted sessions.
@@ -23,13 +23,13 @@ const NOTED_MAX: usize = 1_024;
 pub(crate) struct Inspections {
     /// The number of starts that have noted a session.
     noted: Mutex<BTreeMap<SessionId, u32>>,
-    /// Lock that is held while the note is changed and written, so that the newest is the last.
+    /// Lock that is held while the note is changed and written, so that the newest is written last.
     writing: tokio::sync::Mutex<()>,
 }
 
 impl Inspections {
-    /// Takes over the note that earlier starts left of sessions with work, and returns these
-    /// sessions. Those that were noted most often come first.
+    /// Takes over the note of sessions with work from earlier starts, and returns these sessions.
+    /// Those that were noted most often come first.
     pub(crate) async fn begin(
         &self,
         store: &Store,
@@ -44,7 +44,7 @@ impl Inspections {
             BTreeMap::new()
         });
         let work: HashSet<SessionId> = work.iter().copied().collect();
-        // A wanted end says nothing of what was being read.
+        // A requested end does not indicate anything about the session that was being read.
         let is_kept = |session: &SessionId, starts: u32| {
             work.contains(session) && (!was_ended || starts >= STARTS_MAX)
         };
@@ -66,7 +66,7 @@ impl Inspections {
         suspects.into_iter().map(|(_, session)| session).collect()
     }
 
-    /// Notes sessions, durably, before they are looked at.
+    /// Notes sessions, durably, before they are inspected.
     pub(crate) async fn note(&self, store: &Store, sessions: &[SessionId]) {
         if sessions.is_empty() {
             return;
@@ -82,7 +82,7 @@ impl Inspections {
         .await;
     }
 
-    /// Removes sessions from the note: to look at them did not end the process.
+    /// Removes sessions from the note: their inspection did not end the process.
     pub(crate) async fn remove(&self, store: &Store, sessions: &[SessionId]) {
         if sessions.is_empty() {
             return;
@@ -106,8 +106,8 @@ impl Inspections {
             .is_some_and(|starts| *starts >= STARTS_MAX)
     }
 
-    /// Changes the note, and writes it. Goes on when it cannot be written: a full disk keeps no
-    /// session from being looked at.
+    /// Changes the note, and writes it. A failed write is ignored: a full disk must not keep
+    /// sessions from being inspected.
     async fn change(
         &self,
         store: &Store,

@@ -1,7 +1,7 @@
 //! The isolation, after a start, of the sessions whose work may have ended the process.
 //!
 //! The rule is [`domain::isolation`]. Suspects wait in quarantine until it is their group's turn,
-//! while all other sessions go on.
+//! while all other sessions continue.
 
 use crate::core::Core;
 use crate::driver::{DriverError, load_run};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The time that a start goes on without suspects, in milliseconds. A host that is ended from
-/// outside again and again ends without them.
+/// The time that a start runs without suspects, in milliseconds. A host that is repeatedly ended
+/// from outside ends without them.
 const REST_MS: u64 = 1_000;
 /// The time for which nothing of a group is computed before the next is resumed, in milliseconds.
 const QUIET_MS: u64 = 500;
@@ -26,10 +26,10 @@ const POLL_MS: u64 = 20;
 /// Number of sessions that are noted together before their runs are read.
 const BATCH_MAX: usize = 64;
 
-/// Notes whom the last end of the process makes suspect, and puts all suspects into quarantine.
-/// Returns the groups in which they are resumed. `computed` are the sessions that were computed for
-/// as it ended, none where the end blames nobody. What the host computes for is noted from here on,
-/// in place of what it computed for then: that is in the store now.
+/// Notes the sessions that the last end of the process makes suspect, and puts all suspects into
+/// quarantine. Returns the groups in which they are resumed. `computed` are the sessions that were
+/// computed for as it ended, none if the end was requested. From here on the present computations
+/// are noted in place of the last process's, which are in the store now.
 pub(crate) async fn begin(
     core: &Core,
     computed: &BTreeSet<SessionId>,
@@ -53,7 +53,7 @@ pub(crate) async fn begin(
     };
     match noted {
         Ok(()) => core.computing.renew(core.store.folder()),
-        // The next start is to find what this one found.
+        // The next start has to find the same suspects.
         Err(error) => tracing::warn!(
             error = &error as &dyn std::error::Error,
             "it cannot be noted which sessions may have ended the host, nor what it computes for"

@@ -1,8 +1,8 @@
 //! Results of delegations that only read, kept in the memory of this host.
 //!
-//! Nothing rests on them: without them the work is done again. They belong to the catalogue that
-//! was served when the work was handed over, so that another version of code, configuration or
-//! grants has none of them.
+//! Nothing depends on them: without them the work is done again. They belong to the catalogue that
+//! was served when the work was handed over, so that a new version of code, configuration or grants
+//! starts without them.
 
 use crate::serving::Served;
 use domain::delegate::{Cache, CacheLimits, CacheScope, Delegation, Hit, Kept};
@@ -13,37 +13,37 @@ use domain::user::UserId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Delegations under way whose results are to be kept, at most: the oldest are forgotten.
+/// Maximum number of delegations under way whose results will be cached: the oldest are dropped.
 const AWAITED_MAX: usize = 1_024;
 
 /// Delegations under way that do more than read, at most. While there are more, nothing is kept.
 pub(crate) const WRITING_MAX: usize = 1_024;
 
-/// A delegation under way that may change what others of its user read.
+/// A delegation under way that may change data that others of its user read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Writing {
     pub(crate) operation: OperationId,
     pub(crate) user: UserId,
     /// The input that carries its work; none before that is handed over.
     pub(crate) input: Option<InputId>,
-    /// Time from which it is over if the store has no such input.
+    /// Time from which it counts as over if the store has no such input.
     pub(crate) until: Timestamp,
 }
 
-/// See the module. Without limits in what is served nothing is kept.
+/// See the module. Without limits in the served configuration nothing is cached.
 #[derive(Default)]
 pub(crate) struct KeptResults {
     state: Mutex<State>,
 }
 
-/// Returns the limits of what is kept; none where nothing is.
+/// Returns the limits of the cache; none without a cache.
 fn limits_of(served: &Served) -> Option<CacheLimits> {
     served.settings.limits.delegation_cache
 }
 
 #[derive(Default)]
 struct State {
-    /// The catalogue that all of it belongs to.
+    /// The catalogue to which all of it belongs.
     served: Weak<Served>,
     cache: Cache,
     /// Delegations under way, with the keys of their results.
@@ -55,7 +55,7 @@ struct State {
 }
 
 impl State {
-    /// Returns it for a catalogue. It begins anew if it belongs to another one.
+    /// Returns the cache for a catalogue. It is cleared if it belongs to another one.
     fn belonging_to(&mut self, served: &Arc<Served>) -> &mut Self {
         if !Weak::ptr_eq(&self.served, &Arc::downgrade(served)) {
             *self = Self {
@@ -71,7 +71,7 @@ impl State {
     /// Notes a delegation that does more than read.
     fn note(&mut self, writing: Writing) {
         self.cache.forget(&writing.user);
-        // What is read meanwhile may be of before.
+        // Results that were read meanwhile may predate the change.
         self.awaited.retain(|awaited| awaited.2 != writing.user);
         self.writing.insert(writing.operation, writing);
     }
@@ -89,9 +89,9 @@ impl State {
 
 /// The answer to whether a result is kept.
 pub(crate) enum Lookup {
-    /// It is.
+    /// The result is cached.
     Kept(Hit),
-    /// It is not, and the result is to be kept under this key.
+    /// The result is not cached yet, and will be stored under this key.
     Awaited(Digest),
     /// Results of this delegation are not kept.
     Never,
@@ -108,7 +108,7 @@ impl KeptResults {
         limits_of(served).is_some() && !self.state().knows_earlier
     }
 
-    /// Learns of delegations that were under way when the host started. It is unknown whether they
+    /// Adds the delegations that were under way when the host started. It is unknown whether they
     /// do more than read.
     pub(crate) fn learn(&self, earlier: Vec<Writing>) {
         let mut state = self.state();
@@ -116,8 +116,8 @@ impl KeptResults {
         earlier.into_iter().for_each(|writing| state.note(writing));
     }
 
-    /// Notes a delegation that does more than read, before it is handed over. The results of its
-    /// user are forgotten.
+    /// Records a delegation that does more than read, before it is handed over. The cached results
+    /// of its user are dropped.
     pub(crate) fn begin_writing(&self, served: &Served, writing: Writing) {
         let mut state = self.state();
         if limits_of(served).is_some() {
@@ -172,7 +172,7 @@ impl KeptResults {
         }
     }
 
-    /// Notes that the result of an operation is to be kept.
+    /// Records that the result of an operation will be cached.
     pub(crate) fn expect(
         &self,
         served: &Arc<Served>,
@@ -188,15 +188,15 @@ impl KeptResults {
         state.awaited.push_back((operation, key, user.clone()));
     }
 
-    /// Forgets all results, whoever they are of, and keeps none of the delegations under way. What
-    /// a purge erases is among them, or on its way here from a worker that still goes on.
+    /// Drops all results, of all users, and caches none of the delegations under way. They may
+    /// contain data that a purge erases, or get such data from a worker that is still running.
     pub(crate) fn forget_all(&self) {
         let mut state = self.state();
         state.cache = Cache::default();
         state.awaited.clear();
     }
 
-    /// Keeps the result of an operation, if it is to be kept and the catalogue is still the same.
+    /// Caches the result of an operation, if it is expected and the catalogue is still the same.
     pub(crate) fn keep(
         &self,
         served: &Arc<Served>,

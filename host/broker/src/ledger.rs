@@ -18,7 +18,7 @@ pub(crate) enum Through<'a> {
     Tool {
         /// The name.
         name: &'a str,
-        /// The code that was meant; none for the present code.
+        /// The code that was called; none for the present code.
         code: Option<Digest>,
     },
 }

@@ -1,38 +1,38 @@
 //! The broker, between the outside and the agents.
 //!
-//! Everything that reaches an agent goes through it, and it carries out everything that an agent
-//! decides. It claims inputs, steps agents, commits their decisions, and only then performs them.
-//! Rules are in `domain`, durability in `store`, guests in `runtime`, models in `llm`; the order of
-//! things is here. Never in here: HTTP routing, WIT types, SQL.
+//! All input of agents passes through it, and it carries out all decisions of agents. It claims
+//! inputs, steps agents, commits their decisions, and only then performs them. Rules are in
+//! `domain`, durability in `store`, guests in `runtime`, models in `llm`; the order of the work is
+//! here. Never in here: HTTP routing, WIT types, SQL.
 //!
 //! ## Where things are
 //!
 //! - commands from outside: `command.rs`
 //! - the return of a user from another agent: `come_back.rs`
-//! - the order of things in one session: `driver.rs`
-//! - what executes guests, and its stand-in for tests: `engine.rs`
+//! - the order of the work in one session: `driver.rs`
+//! - the engine that executes guests, and its stand-in for tests: `engine.rs`
 //! - signatures of external agents' requests: `external.rs`
 //! - work on operations: `performance.rs`
 //! - the host's time: `clock.rs`
-//! - what a prompt says of tools, artifacts and peers: `prompting.rs`
+//! - the sections of a prompt about tools, artifacts and peers: `prompting.rs`
 //! - timers: `timers.rs`
 //! - places for calls of tools: `tool_places.rs`
-//! - sessions with work after a start: `recovery.rs`, and the note of those that it looks at:
+//! - sessions with work after a start: `recovery.rs`, and the note of those that it inspects:
 //!   `inspections.rs`
 //! - a host on a restored backup: `restored.rs`
 //! - panics of tasks: `panics.rs`
-//! - sessions that cannot go on: `quarantine.rs`
+//! - sessions that cannot continue: `quarantine.rs`
 //! - holders of buckets: `buckets.rs`
 //! - past sessions that an agent sees: `history.rs`
-//! - who reads what a run is told: `readers.rs`
+//! - the users who read a run's messages: `readers.rs`
 //! - the configuration that is served, and those that turns began with: `serving.rs`
-//! - comparison with schemas, on threads of its own: `schemas.rs`
+//! - validation against schemas, on threads of its own: `schemas.rs`
 //! - the attribute that boxes the futures of public functions: `boxed.rs`
 //! - the same rules for tests of a component without a host: `conformance.rs`
-//! - the order of a purge: `purge.rs`
+//! - the steps of a purge: `purge.rs`
 //! - the live feed: `live.rs`
-//! - telemetry for whoever listens: `telemetry.rs`, `telemetry/`
-//! - another run of a recorded step: `replay.rs`
+//! - telemetry for listeners: `telemetry.rs`, `telemetry/`
+//! - repeating a recorded step: `replay.rs`
 
 mod admission;
 mod asking;

@@ -1,9 +1,9 @@
 //! The live feed: frames that are shown as things happen, and never stored.
 //!
-//! Committed events are read from the store; the feed carries only what lies between them. A
-//! subscriber that falls behind misses frames, and loses nothing that matters. Beside the frames
-//! the feed keeps the text of each reply in the making, so that whoever joins in the middle of one
-//! begins with what was said so far.
+//! Committed events are read from the store; the feed has only the frames between them. A
+//! subscriber that falls behind misses frames, which are not essential. In addition the feed keeps
+//! the text of each reply in progress. A subscriber that joins in the middle of one begins with its
+//! text so far.
 
 use domain::id::{AgentId, OperationId, RunId, SessionId};
 use domain::limits::REPLY_BYTES_MAX;
@@ -14,11 +14,11 @@ use tokio::sync::{broadcast, watch};
 
 /// Number of frames that a subscriber may be behind before it misses some.
 const FRAMES_MAX: usize = 4_096;
-/// Bytes of text that are kept of one reply in the making. A longer reply is refused when it ends,
-/// and whoever joins in the middle of it sees only what follows.
+/// Maximum bytes of text that are kept of one reply in progress. A longer reply is refused when it
+/// ends, and a subscriber that joins in the middle of it sees only the rest.
 const SAID_BYTES_MAX: usize = REPLY_BYTES_MAX;
-/// Bytes from which on a chunk of such a text is shared. What comes after the last of them is all
-/// that is copied for somebody who joins.
+/// Bytes from which on a chunk of such a text is shared. Only the text after the last shared chunk
+/// is copied for a new subscriber.
 const CHUNK_BYTES: usize = 8 * 1024;
 
 /// A frame of the feed.
@@ -46,8 +46,8 @@ pub struct Frame {
 pub struct Placed {
     /// The frame.
     pub frame: Frame,
-    /// The position of the last event that was stored when it was shown. What led to the frame is
-    /// stored at or before it, and what follows from the frame after it.
+    /// The position of the last event that was stored when the frame was shown. The causes of the
+    /// frame are at or before it, and its consequences after it.
     pub after: u64,
 }
 
@@ -82,7 +82,7 @@ pub enum Show {
     },
 }
 
-/// Text of a reply in the making, in chunks that all who join in the middle of it share.
+/// Text of a reply in progress, in chunks that all who join in the middle of it share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedText(Vec<Arc<str>>);
 
@@ -94,13 +94,12 @@ impl SharedText {
     }
 }
 
-/// A watcher's beginning: what was said so far, and the frames that follow it without a gap.
+/// The initial data of a subscriber: the replies so far, and the frames that follow without a gap.
 #[derive(Debug)]
 pub struct Joined {
     /// The frames from now on.
     pub frames: broadcast::Receiver<Placed>,
-    /// A [`Show::SoFar`] for each reply in the making in a watched session, if anything was said
-    /// of it.
+    /// A [`Show::SoFar`] for each reply in progress in a watched session, if it has any text.
     pub so_far: Vec<Frame>,
     /// The position at that moment: the calls of these replies were decided at or before it, and
     /// their outcomes are stored after it.
@@ -118,7 +117,7 @@ struct Shared {
     sender: broadcast::Sender<Placed>,
     /// The position of the last stored event.
     stored: watch::Receiver<u64>,
-    /// The replies in the making. Frames are sent under its lock, so that a snapshot of it and a
+    /// The replies in progress. Frames are sent under its lock, so that a snapshot of it and a
     /// subscription fit together.
     said: Mutex<HashMap<OperationId, ReplyInProgress>>,
 }
@@ -132,7 +131,7 @@ struct ReplyInProgress {
     attempt: u32,
     /// The place of the newest chunk.
     seq: u64,
-    /// None once there was too much to keep.
+    /// None once the text was too long to keep.
     text: Option<Growing>,
 }
 
@@ -142,7 +141,7 @@ struct Growing {
     chunks: Vec<Arc<str>>,
     /// The end, which is no chunk yet.
     rest: String,
-    /// The length of all of it.
+    /// The length of the whole text in bytes.
     bytes: usize,
 }
 
@@ -173,7 +172,7 @@ impl ReplyInProgress {
         }
     }
 
-    /// Returns the frame for somebody who joins; none if there was too much to keep.
+    /// Returns the frame for a new subscriber; none if the text was too long to keep.
     fn frame(&self, operation: OperationId) -> Option<Frame> {
         let text = self.text.as_ref()?.share();
         Some(Frame {
@@ -189,7 +188,7 @@ impl ReplyInProgress {
 }
 
 impl Live {
-    /// A feed beside the events of a store, which tells the position of the last of them.
+    /// Creates a feed for a store, given a watch on the position of its last event.
     #[must_use]
     pub fn new(stored: watch::Receiver<u64>) -> Self {
         Self {
@@ -231,7 +230,7 @@ impl Live {
         self.said().remove(&operation);
     }
 
-    /// Watches from now on, beginning with what was said so far in the sessions that `shows`
+    /// Subscribes from now on, beginning with the replies so far in the sessions that `shows`
     /// admits.
     #[must_use]
     pub fn join(&self, shows: impl Fn(AgentId, SessionId) -> bool) -> Joined {
@@ -252,7 +251,7 @@ impl Live {
     }
 
     fn said(&self) -> MutexGuard<'_, HashMap<OperationId, ReplyInProgress>> {
-        // Each change of it is whole.
+        // Each change of it is complete.
         self.shared
             .said
             .lock()
@@ -260,7 +259,7 @@ impl Live {
     }
 }
 
-/// Adds a piece of text to what was said of its attempt.
+/// Adds a chunk of text to the reply of its attempt.
 fn keep(replies: &mut HashMap<OperationId, ReplyInProgress>, frame: &Frame, more: &str) {
     let said = replies
         .entry(frame.operation)
@@ -309,7 +308,7 @@ mod tests {
         live.join(|_, _| true)
     }
 
-    /// Returns a feed at a position, with what moves that.
+    /// Returns a feed at a position, with the sender that advances the position.
     fn feed(position: u64) -> (watch::Sender<u64>, Live) {
         let (stored, position) = watch::channel(position);
         (stored, Live::new(position))
@@ -340,7 +339,7 @@ mod tests {
         assert_eq!(join(&live).so_far, []);
         live.show(text(1, 0, "again"));
         assert_eq!(join(&live).so_far, [so_far(1, 0, "again")]);
-        // Another attempt, where nobody said that the one before is void.
+        // Another attempt, without a notice that the previous one is void.
         live.show(text(2, 0, "third"));
         assert_eq!(join(&live).so_far, [so_far(2, 0, "third")]);
         live.end(OperationId(Digest([7; 32])));

@@ -1,5 +1,5 @@
-//! Models as they are looked at. The gateway knows them; this is the way to it for layers that do
-//! not.
+//! Models as operators see them. The gateway has them; this gives access to layers without a
+//! gateway.
 
 use crate::boxed::boxed;
 use crate::command::Broker;
@@ -9,14 +9,14 @@ pub use llm::{
 };
 
 impl Broker {
-    /// Returns the models of the configuration, by alias. Asks nobody.
+    /// Returns the models of the configuration, by alias. Queries no provider.
     #[must_use]
     pub fn models(&self) -> Vec<ConfiguredModel> {
         self.core.gateway().models()
     }
 
-    /// Returns the providers of the configuration, by name, with their own lists of models. Those
-    /// whose lists are too old are asked; that takes ten seconds at most.
+    /// Returns the providers of the configuration, by name, with their own lists of models.
+    /// Providers with outdated lists are queried; that takes ten seconds at most.
     #[boxed]
     pub async fn model_providers(&self, freshness: Freshness) -> Vec<ConfiguredProvider> {
         self.core.gateway().providers(freshness).await

@@ -1,8 +1,8 @@
-//! Outages of providers of models: put on record when one begins, when it gets worse, and when it
-//! is over.
+//! Outages of providers of models: recorded when one begins, when it gets worse, and when it is
+//! over.
 //!
-//! Calls of models are the witnesses; nobody is asked for it. What is on record outlives the
-//! process, so that an outage is told once however often the host starts meanwhile.
+//! They are detected from calls of models; no provider is probed for it. The records outlive the
+//! process, so an outage is reported once, however often the host starts meanwhile.
 
 use crate::clock::Clock;
 use crate::journal::Context;
@@ -31,7 +31,7 @@ enum NotRecorded {
 }
 
 impl Outages {
-    /// Compares how providers stand after a call with what is on record.
+    /// Compares the state of providers after a call with the records.
     pub(crate) async fn inspect(&self, store: &Store, clock: &Clock, gateway: &Gateway) {
         let mut records = self.records.lock().await;
         if let Err(error) = compare(store, clock, gateway, &mut records).await {

@@ -1,14 +1,14 @@
-//! Panics: caught where the work can be begun anew, and the end of the process where it cannot.
+//! Panics: caught where the work can be restarted, and the end of the process where it cannot.
 //!
-//! Otherwise a task that panicked would be gone without a word, and its work would stand still. The
-//! program's panic hook logs the place in the code.
+//! Otherwise a task that panicked would disappear silently, and its work would stop. The program's
+//! panic hook logs the place in the code.
 
 use futures::FutureExt;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 /// Runs work to its end, or to its panic, whose message is then the error. The caller drops or
-/// renews whatever the work had in its hands.
+/// renews all data that the work was changing.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(work)
         .catch_unwind()

@@ -16,8 +16,8 @@ pub struct PathSettings {
     /// Rules on subtrees, user by user.
     pub rules: UserRules,
     /// The models of the roles that agents have by their paths or as targets of delegations:
-    /// aliases. The model of a message or a session goes before them, and that of a definition
-    /// comes after.
+    /// aliases. The model of a message or a session takes precedence over them, and they take
+    /// precedence over that of a definition.
     pub models: BTreeMap<ModelRole, String>,
     /// The models that may answer agents in a role; a role that is missing limits none.
     pub role_lists: BTreeMap<ModelRole, PatternList>,
@@ -51,7 +51,7 @@ impl PathSettings {
             .map(String::as_str)
     }
 
-    /// Returns what rules and roles permit in turns of the agent at a path, for a user.
+    /// Returns the permissions by rules and roles in turns of the agent at a path, for a user.
     pub(crate) fn permissions(
         &self,
         user: &UserId,
@@ -69,8 +69,8 @@ impl PathSettings {
         })
     }
 
-    /// Returns a model of the gateway as the authority of an agent looks at it. Everybody may have
-    /// the model of heartbeats, which the operator chose for those of all agents.
+    /// Returns a model of the gateway in the form that an agent's authority checks. Everybody may
+    /// use the model of heartbeats, which the operator chose for those of all agents.
     pub(crate) fn named<'a>(
         &self,
         gateway: &Gateway,

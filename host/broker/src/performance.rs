@@ -1,7 +1,7 @@
 //! The performance of operations, after the commit that decided them: models, tools, recall.
 //!
-//! It knows nothing of who drives a session: work is begun with all that it needs, pays for further
-//! attempts through a port ([`attempts::AttemptPayer`]), and delivers its result.
+//! It does not depend on drivers: work is begun with all that it needs, pays for further attempts
+//! through a port ([`attempts::AttemptPayer`]), and returns its result.
 //!
 //! ## Where things are
 //!

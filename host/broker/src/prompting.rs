@@ -1,8 +1,9 @@
-//! The sections of a system prompt, which the host makes from what an agent may use.
+//! The sections of a system prompt, which the host makes from the tools and agents available to an
+//! agent.
 //!
 //! Items that tools keep are listed by the tools themselves: a call like any other, under the same
 //! lists and grants, that can only read and has little time. All of them are called at once. A
-//! listing that fails leaves its items out, and nothing else.
+//! listing that fails leaves out its items, and nothing else.
 
 use crate::buckets::{CallBuckets, OwnBehalf};
 use crate::core::Core;
@@ -46,17 +47,17 @@ pub(crate) struct Prompting<'a> {
     pub(crate) denies: &'a Denies,
     pub(crate) permissions: &'a Permissions,
     pub(crate) behalf: OwnBehalf,
-    /// The panels that a client shows beside the session.
+    /// The panels that a client shows together with the session.
     pub(crate) panels: Option<PanelInventory>,
 }
 
-/// The sections of a prompt, with what was done for them.
+/// The sections of a prompt, with the calls that were made for them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Made {
     pub(crate) sections: Vec<Section>,
     /// The listings that were called.
     pub(crate) listed: Vec<Listed>,
-    /// True if something in them was written by others than the user and the operator.
+    /// True if a part of them was written by others than the user and the operator.
     pub(crate) untrusted: bool,
 }
 
@@ -71,8 +72,8 @@ pub(crate) struct Listed {
 impl Prompting<'_> {
     /// Makes the sections.
     pub(crate) async fn make(&self) -> Made {
-        // The program behind an external agent is sent the user's words alone, and one in a model's
-        // place is told of no tools but its own.
+        // The program behind an external agent gets the user's words alone, and one in a model's
+        // place gets no tools but its own.
         let takes_tools = self.served.settings.gateway.takes_tools(self.model);
         if self.definition.program().is_some() || !takes_tools {
             return Made::default();
@@ -82,7 +83,7 @@ impl Prompting<'_> {
             return Made::default();
         };
         let caller = self.caller();
-        // What can be delegated stands in full in the definition of `delegate`.
+        // The definition of `delegate` already lists all possible operations.
         let tools: Vec<&ToolDefinition> = config
             .tool_list
             .iter()
@@ -142,8 +143,8 @@ impl Prompting<'_> {
         }
     }
 
-    /// Returns those of the agent's skills that may be used under every deny list: a folder alone,
-    /// or a command of which at least one tool may be called.
+    /// Returns those of the agent's skills that every deny list allows: a folder alone, or a
+    /// command with at least one permitted tool.
     fn skills<'s>(&self, all: &'s SkillSet) -> Vec<&'s Skill> {
         let caller = self.caller();
         if caller.may_use_skills().is_err() {
@@ -184,8 +185,8 @@ impl Prompting<'_> {
         listed.into_iter().flatten().collect()
     }
 
-    /// Has a tool list its items. None if it is not called, because somebody would have to be asked
-    /// first, or a rule is against it.
+    /// Makes a tool list its items. None if it is not called, because it needs an approval, or a
+    /// rule forbids it.
     async fn list(&self, tool: &ToolDefinition) -> Option<(Vec<ArtifactItem>, Listed)> {
         let (entry, definition) = self.served.catalogue.tool(&tool.name)?;
         let caller = self.caller();
@@ -205,7 +206,7 @@ impl Prompting<'_> {
             Arc::new(buckets),
             &audit,
         );
-        // The time limit of a call begins when it is let in.
+        // The time limit of a call begins with its admission.
         let read = match timeout(Duration::from_millis(LISTING_MS_MAX), call).await {
             Ok(ran) => {
                 crate::guest_log::record(&entry.name, &ran.logs);
@@ -245,7 +246,7 @@ impl Prompting<'_> {
     }
 }
 
-/// Returns the items that a listing has given, or why there are none.
+/// Returns the items of a listing, or the reason why it has none.
 fn items_of(outcome: Outcome<Result<Progress, ToolError>>) -> Result<Vec<ArtifactItem>, String> {
     match outcome {
         Outcome::Returned(Ok(Progress::Done { parts })) => domain::json::parse(&text_of(&parts))
@@ -258,7 +259,7 @@ fn items_of(outcome: Outcome<Result<Progress, ToolError>>) -> Result<Vec<Artifac
     }
 }
 
-/// The watchers of a listing: there are none.
+/// The subscribers of a listing, which has none.
 struct Unheard;
 
 impl Notes for Unheard {

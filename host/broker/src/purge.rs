@@ -1,7 +1,7 @@
 //! The steps of a purge: it is recorded as begun, content is erased chunk by chunk, the result is
 //! recorded.
 //!
-//! A crash in between leaves an open purge. The next start completes it, or a repeated request for
+//! A crash in between leaves an open purge. The next start, or a repeated request for it, completes
 //! it.
 
 mod tries;
@@ -25,12 +25,11 @@ use tries::{keep_first, retry_busy};
 /// Number of sessions or agents whose purge is begun in one commit.
 const BEGUN_PER_COMMIT_MAX: usize = 100;
 
-/// Completes the purges that were open when the host stopped, before anything else is begun.
+/// Completes the purges that were open when the host stopped, before any other work begins.
 ///
-/// A purge may not complete now, because the disk is full or does not answer, or because a turn is
-/// open that it would erase, or a folder cannot be removed. It then stays open, and keeps nobody
-/// from being served and no other purge from its end. Nothing of it is shown to anybody, and a
-/// repeated request completes it.
+/// A purge may not complete now: the disk is full or does not respond, a turn is open that it would
+/// erase, or a folder cannot be removed. It then stays open, and blocks neither the service nor
+/// other purges. Its data are hidden from all users, and a repeated request completes it.
 pub(crate) async fn finish_open(core: &Core) {
     if let Err(error) = Box::pin(try_finishing(core)).await {
         tracing::warn!(
@@ -41,8 +40,8 @@ pub(crate) async fn finish_open(core: &Core) {
     rewrite(core).await;
 }
 
-/// Tries each of them. One that is stuck keeps no other one open, but for the agent that it is
-/// part of.
+/// Tries each of them. One that is stuck keeps no other one open, except that of the agent that it
+/// belongs to.
 async fn try_finishing(core: &Core) -> Result<(), Error> {
     let Some(_purging) = core.store.begin_purging() else {
         return Ok(());
@@ -67,7 +66,7 @@ async fn try_finishing(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
-/// Completes a purge, unless another one that is open includes it.
+/// Completes a purge, unless another open one includes it.
 async fn finish_interrupted(
     core: &Core,
     stream: Stream,
@@ -91,8 +90,7 @@ async fn finish_interrupted(
     finish(core, stream, None).await.map(Some)
 }
 
-/// Takes what was erased out of the store's log. A failure is logged, and made up for at the next
-/// start.
+/// Removes erased data from the store's log. A failure is logged, and repaired at the next start.
 pub(crate) async fn rewrite(core: &Core) {
     match core.store.rewrite_erased().await {
         Ok(Rewritten::Yes) => {}
@@ -106,12 +104,12 @@ pub(crate) async fn rewrite(core: &Core) {
     }
 }
 
-/// Records that a session is purged from here on, unless that is recorded already, and with it the
-/// session in which a memory agent reads it.
+/// Records that the purge of a session begins, unless that is already recorded, and the same for
+/// the session in which a memory agent reads it.
 pub(crate) async fn begin_session(core: &Core, session: SessionId) -> Result<(), Error> {
     let mut rows = Vec::new();
     rows.extend(core.store.session(session).await?);
-    // The memory agent has what was said in its own session.
+    // The memory agent has the session's messages in a session of its own.
     if let Some(Stream::Session(reader)) = reader_of(core, session).await? {
         rows.extend(core.store.session(reader).await?);
     }
@@ -146,8 +144,8 @@ pub(crate) async fn begin_agent(core: &Core, agent: AgentId) -> Result<(), Error
             return Err(run_open().into());
         }
     }
-    // The topmost agent comes first: while its purge is open, so are those of all that belongs to
-    // it.
+    // The topmost agent comes first: while its purge is open, all agents and sessions below it are
+    // too.
     let mut rows: Vec<&AgentRow> = tree.iter().filter(|row| !row.purged).collect();
     rows.sort_by_key(|row| row.agent.id != agent);
     for some in rows.chunks(BEGUN_PER_COMMIT_MAX) {
@@ -241,13 +239,13 @@ fn agent_remains(row: &AgentRow, root: AgentId) -> Remains {
     }
 }
 
-/// Completes a purge that was begun. Its result is the answer when the request comes again.
+/// Completes a purge that was begun. Its result is the answer to a repeated request.
 pub(crate) async fn finish(
     core: &Core,
     stream: Stream,
     request: Option<&Request>,
 ) -> Result<Purged, Error> {
-    // Not before the purge has begun: until then what is purged may still hand work over.
+    // Not before the purge has begun: until then the purged sessions may still hand work over.
     core.kept_results.forget_all();
     match stream {
         Stream::Session(session) => purge_session(core, session, request).await,
@@ -294,9 +292,9 @@ async fn purge_agent(
     for agent in &tree {
         erase(core, Stream::Agent(root), PurgeItem::AgentBuckets(*agent)).await?;
     }
-    // Read once: nobody else purges meanwhile, and it is as long as the tree is large.
+    // Read once: no other purge runs meanwhile, and the list is as long as the tree is large.
     let open = retry_busy(|| core.store.open_purges()).await?;
-    // One that is stuck keeps nothing of the others stored.
+    // A stuck purge keeps none of the others' data stored.
     let mut stuck = None;
     for stream in &open {
         if let Stream::Session(session) = *stream
@@ -362,8 +360,8 @@ async fn erase(core: &Core, purge: Stream, item: PurgeItem) -> Result<(), Error>
 /// Erases as much as fits into one transaction, after the place where the one before ended. Returns
 /// where this one ended; none when that is all.
 ///
-/// While blobs are deleted, no commit names stored blobs without bringing them along. Steps wait
-/// for one transaction, and afterwards look anew at which blobs are stored.
+/// While blobs are deleted, no commit names stored blobs without including them. Steps wait for one
+/// transaction, and then check again which blobs are stored.
 async fn erase_some(
     core: &Core,
     purge: Stream,

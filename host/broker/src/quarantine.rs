@@ -1,12 +1,11 @@
-//! Quarantined sessions: nothing is begun for them until they are released or the host starts
-//! again.
+//! Quarantined sessions: no work begins for them until they are released or the host starts again.
 //!
-//! A session gets here because its operator said so at the start, or because nothing can be done
-//! for it: its run cannot be read or folded, its end cannot be stored, or its driver panics
-//! whatever it tries. Sessions over which the host may have ended wait here for their turn
-//! (`isolation.rs`). More tries would only use up the host. The list is this process's own and
-//! nothing rests on it: after a start the host finds such sessions anew. Only of those whose
-//! reading ended the process there is a note in the store.
+//! A session gets here because its operator requested it at the start, or because no work on it can
+//! succeed. Its run cannot be read or folded, its end cannot be stored, or its driver panics
+//! whatever it tries. Sessions that may have ended the host wait here for their turn
+//! (`isolation.rs`). More attempts would only waste the host's resources. The list belongs to this
+//! process and nothing depends on it: after a start the host finds such sessions again. Only those
+//! whose reading ended the process are noted in the store.
 
 use domain::id::SessionId;
 use domain::time::Timestamp;
@@ -33,9 +32,9 @@ pub struct Quarantined {
 pub enum QuarantineCause {
     /// The operator named it at the start of the host.
     Skipped,
-    /// The host cannot go on with it.
+    /// The host cannot continue with it.
     Stuck,
-    /// The host may have ended over it. It goes on by itself when its turn comes.
+    /// It may have ended the host. It continues without a request when its turn comes.
     Suspected,
 }
 

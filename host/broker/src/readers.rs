@@ -1,4 +1,4 @@
-//! The users who read what a run is told: by their roles, what it may be told is decided.
+//! The users who read a run's messages: their roles decide which data the run may get.
 
 use domain::event::{Event, RunStarted};
 use domain::id::{AgentId, Stream};
@@ -7,10 +7,10 @@ use domain::user::UserId;
 use std::collections::BTreeSet;
 use store::{ReadError, Store};
 
-/// Returns the users who read what a run is told, each with their role with an agent.
+/// Returns the users who read a run's messages, each with their role with an agent.
 ///
-/// They are the one for whom it works, and the owners of its session and of those of its callers,
-/// where its result may be told. None if a caller is not on record any more.
+/// They are the user for whom it works, and the owners of its session and of its callers' sessions,
+/// where its result may appear. None if a caller is no longer stored.
 pub(crate) async fn readers(
     store: &Store,
     started: &RunStarted,

@@ -1,5 +1,5 @@
-//! The sessions whose turns are recovered after the host ended without being told to, and those
-//! over whose work it may have ended.
+//! The sessions whose turns are recovered after an unrequested end of the host, and those whose
+//! work may have caused it.
 
 use domain::id::{RunId, SessionId};
 use domain::isolation::Suspicions;
@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::Store;
 
-/// The sessions that had work when the host ended without being told to. The recovery of their
-/// turns is recorded.
+/// The sessions that had work at an unrequested end of the host. The recovery of their turns is
+/// recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Recovering {
     sessions: Mutex<HashSet<SessionId>>,
@@ -39,7 +39,7 @@ impl Recovering {
         self.sessions().contains(&session)
     }
 
-    /// Forgets a session: its recovery is on record, or nothing of it was at work.
+    /// Drops a session: its recovery is recorded, or it had no work.
     pub(crate) fn take(&self, session: SessionId) {
         self.sessions().remove(&session);
     }
@@ -58,8 +58,8 @@ impl Suspects {
         *self.suspicions() = suspicions;
     }
 
-    /// Returns the number of ends of the process for which a session's run is to be given up; none
-    /// where it is not.
+    /// Returns the number of ends of the process because of which a session's run will be given up;
+    /// none otherwise.
     pub(crate) fn over(&self, session: SessionId, run: RunId) -> Option<u32> {
         let suspicions = self.suspicions();
         let suspicion = suspicions.get(&session)?;

@@ -1,8 +1,8 @@
 //! Recovery, after a start, of the work that the last process left.
 //!
-//! It goes on beside everything else, with a bounded number of sessions at a time. A run that only
-//! waits for people, for times or for other agents gets no driver: an answer wakes it, or the watch
-//! over timers.
+//! It runs concurrently with all other work, with a bounded number of sessions at a time. A run
+//! that only waits for people, times or other agents gets no driver: an answer or the timer task
+//! wakes it.
 
 use crate::command::{Broker, Error};
 use crate::core::Core;
@@ -23,16 +23,16 @@ const INSPECTED_MAX: usize = 8;
 /// Number of sessions that are noted together before they are checked.
 const BATCH_MAX: usize = 64;
 
-/// The sessions that a start goes on with.
+/// The sessions that a start continues with.
 pub(crate) struct ToRecover {
-    /// Sessions that were looked at, and are left to their drivers.
+    /// Sessions that were inspected, and are left to their drivers.
     found: Vec<SessionId>,
-    /// Sessions to look at.
+    /// Sessions to inspect.
     rest: Vec<SessionId>,
 }
 
-/// Looks at the sessions over which the last starts may have ended: one at a time, and before
-/// anything is begun that such an end would break off. Those that were noted too often are put into
+/// Inspects the sessions that may have ended the last starts: one at a time, and before any work
+/// begins that such an end would interrupt. Sessions that were noted too often are put into
 /// quarantine unread.
 pub(crate) async fn inspect_suspects(
     core: &Arc<Core>,
@@ -83,7 +83,7 @@ pub(crate) async fn go_on(core: Arc<Core>, sessions: ToRecover) {
 }
 
 impl Broker {
-    /// Releases a session from quarantine and wakes it. A session that still cannot go on is put
+    /// Releases a session from quarantine and wakes it. A session that still cannot continue is put
     /// there again.
     ///
     /// # Errors
@@ -99,8 +99,8 @@ impl Broker {
     }
 }
 
-/// Goes on with a session that was released. It stays noted until it has been read: a start after
-/// an end of the process leaves it unread again.
+/// Continues a session that was released. It stays noted until it has been read: a start after an
+/// end of the process leaves it unread again.
 async fn go_on_with_released(core: Arc<Core>, session: SessionId) {
     if core.noted_inspections.has(session) {
         core.noted_inspections.note(&core.store, &[session]).await;
@@ -136,7 +136,7 @@ async fn inspect(core: &Arc<Core>, sessions: &[SessionId]) -> Vec<SessionId> {
     found
 }
 
-/// Looks at a session, and returns it if it is left to its driver.
+/// Inspects a session, and returns it if it is left to its driver.
 async fn left_to_driver(core: Arc<Core>, session: SessionId) -> Option<SessionId> {
     if needs_driver(has_work(&core, session)).await {
         return Some(session);
@@ -146,13 +146,13 @@ async fn left_to_driver(core: Arc<Core>, session: SessionId) -> Option<SessionId
     None
 }
 
-/// Returns whether a session is left to its driver, by an inspection of its work. So is one that
-/// cannot be read, or over which the host panics.
+/// Returns whether a session is left to its driver, by an inspection of its work. That includes
+/// sessions that cannot be read, or over which the host panics.
 async fn needs_driver(inspection: impl Future<Output = Result<bool, DriverError>>) -> bool {
     !matches!(caught(Box::pin(inspection)).await, Ok(Ok(false)))
 }
 
-/// Returns whether a session has work that nobody else will wake it for.
+/// Returns whether a session has work for which no other event will wake it.
 async fn has_work(core: &Core, session: SessionId) -> Result<bool, DriverError> {
     let Some(row) = core.store.session(session).await? else {
         return Ok(false);
@@ -160,7 +160,7 @@ async fn has_work(core: &Core, session: SessionId) -> Result<bool, DriverError> 
     let Some(run) = row.open_run else {
         return Ok(true);
     };
-    // Also read if its driver is to be woken anyway: the session is noted here, and not there.
+    // Read even if its driver will be woken anyway: the session is noted here, but not there.
     let (run, _) = load_run(&core.store, run).await?;
     if row.waiting > 0 {
         return Ok(true);

@@ -17,8 +17,8 @@ domain::refusals! {
     not_suspended() = NotSuspended: "Cannot resume: agent is not suspended";
     agent_archived(agent: impl std::fmt::Display) = AgentArchived:
         "Agent {agent} is archived: it can be looked at, and takes no commands";
-    /// The refusal to set up or share an agent that another one spawned. Such a command goes to the
-    /// topmost agent above it.
+    /// The refusal to set up or share an agent that another one spawned. Such a command has to
+    /// address the topmost agent above it.
     spawned(agent: impl std::fmt::Display) = AgentSpawned:
         "Agent {agent} was spawned by another agent; that takes the topmost agent above it";
     session_not_found(named: impl std::fmt::Display) = SessionNotFound:
@@ -41,7 +41,7 @@ domain::refusals! {
     /// The refusal to purge an agent that is not archived.
     agent_not_archived(agent: impl std::fmt::Display) = AgentNotArchived:
         "agent `{agent}` is not archived; archive it first: POST /api/agents/{agent}/archive";
-    /// The refusal of a command of which a part can never be stored. A repetition would be in vain.
+    /// The refusal of a command of which a part can never be stored. A repetition would fail too.
     not_storable() = NotStorable:
         "this can never be recorded; whoever runs the host finds the reason in its log";
     /// The refusal of a session whose agent was not named.
@@ -114,15 +114,15 @@ domain::refusals! {
          thread alone";
     not_exportable(cause: &str) = NotExportable: "the session cannot be written as a file: {cause}";
     input_not_found(input: InputId) = InputNotFound: "this session has no input `{input}`";
-    /// The refusal to take back an input that is no words. It belongs to whoever waits for its
-    /// result.
+    /// The refusal to withdraw an input that is no words. It belongs to the caller that waits for
+    /// its result.
     input_not_words() = InputNotWords:
         "only words can be taken back: another agent handed this over, or the session began with \
          it; cancel the turn that waits for it";
     /// The refusal of an agent that was made for a piece of work which ended long ago.
     agent_dead(agent: impl std::fmt::Display) = AgentDead: "Agent is dead: {agent}";
-    /// The refusal of an answer that is larger than the host takes from anybody. It was not read,
-    /// so nobody knows who signed it.
+    /// The refusal of an answer that exceeds the maximum of the host. It was not read, so its
+    /// signer is unknown.
     answer_unread() = AnswerTooLarge: "the answer is larger than an answer of any agent may be";
     answer_too_large(bytes_max: u32) = AnswerTooLarge:
         "an answer of this agent has at most {bytes_max} bytes";

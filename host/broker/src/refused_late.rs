@@ -1,5 +1,5 @@
-//! Refusals at one time after the call, whatever the reason: the time tells nobody whether there is
-//! what was asked for.
+//! Refusals at a fixed time after the call, whatever the reason: the time does not reveal whether
+//! the requested object exists.
 
 use std::time::Duration;
 use tokio::time::sleep;
@@ -8,11 +8,11 @@ use tokio::time::sleep;
 /// verification takes.
 const REFUSED_AFTER_MS: u64 = 25;
 
-/// Does the work of a call that proves itself. What comes of it is told at once, or, if it is a
-/// refusal, after as long as any other.
+/// Does the work of a call that proves itself. Its success is returned at once. A refusal is
+/// returned after the same time as any other.
 pub async fn refused_late<T>(work: impl Future<Output = T>, is_refusal: impl Fn(&T) -> bool) -> T {
     let due = sleep(Duration::from_millis(REFUSED_AFTER_MS));
-    // The time counts from now on, and not from when it is waited for.
+    // The time counts from now on, and not from the first poll.
     tokio::pin!(due);
     let reported = work.await;
     if is_refusal(&reported) {

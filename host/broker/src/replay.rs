@@ -1,6 +1,6 @@
 //! Replay: recorded steps are run again, to check that they decide the same.
 //!
-//! A step reads its basis and the run's earlier events, and nothing else. So does this.
+//! A step reads only its basis and the run's earlier events. So does this.
 
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
@@ -27,12 +27,12 @@ const PAGE: usize = 1_000;
 pub enum ReplayVerdict {
     /// The same decision, effects and memo, from the same reads.
     Same,
-    /// Anything else.
+    /// Any difference.
     Diverged {
         /// The differences, for people.
         what: String,
     },
-    /// No comparison: the component is gone or could not be called, or what the step read was
+    /// No comparison: the component is gone or could not be called, or data that the step read were
     /// erased.
     Unavailable {
         /// The missing part.
@@ -40,9 +40,10 @@ pub enum ReplayVerdict {
     },
 }
 
-/// Returns a run as the broker goes on with it after a restart, with the version of its stream.
+/// Returns a run in the state from which the broker would continue after a restart, with the
+/// version of its stream.
 ///
-/// It is the fold of the run's snapshot and of all events since.
+/// It is the fold of the run's snapshot and of all later events.
 ///
 /// # Errors
 /// The store cannot be read, or there is no such run.
@@ -98,7 +99,7 @@ pub async fn replay(
     }
 }
 
-/// The reason why a replay could not go on.
+/// The reason why a replay failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the run cannot be read")]
 pub struct ReplayError(#[source] Box<dyn std::error::Error + Send + Sync>);
@@ -188,7 +189,7 @@ struct StepCode {
     limits: GuestLimits,
 }
 
-/// Returns the code with which a run's step was taken; none when it is gone.
+/// Returns the code with which a run's step was taken; none if it no longer exists.
 ///
 /// It runs under the name and within the limits of the component that is configured for the run's
 /// definition, as the step did. Other components may have the same code within limits of their own.

@@ -1,11 +1,10 @@
 //! Resolved configurations: the view of the host for the agents of one definition, serialised
 //! once.
 //!
-//! Every basis names a resolved configuration by digests. A run keeps the resolved configuration
-//! that it began with, so that all its model calls have the same tools in the same order, and its
-//! command lines read the same files of skills. What an
-//! agent *may* do is another matter: that is decided from the resolved configuration of the present
-//! configuration.
+//! Every basis names a resolved configuration by digests. A run keeps the one that it began with.
+//! So all its model calls have the same tools in the same order, and its command lines read the
+//! same files of skills. The *rights* of an agent are a different matter: the present resolved
+//! configuration decides them.
 
 mod kept;
 mod offered;
@@ -45,7 +44,7 @@ const EARLIER_BYTES_MAX: usize = 64 << 20;
 const MADE_CONFIGS_MAX: usize = 512;
 /// Bytes of the documents of those that are kept.
 const MADE_CONFIGS_BYTES_MAX: usize = 32 << 20;
-/// The key of the names of fixed settings, beside those of prompt and settings.
+/// The key of the names of fixed settings, in addition to those of prompt and settings.
 const FIXED: &str = "fixed";
 
 /// Bytes with their digest.
@@ -82,13 +81,13 @@ pub(crate) struct ResolvedConfig {
     sealed_ceiling: Sealed,
     pub(crate) ceiling: Arc<Ceiling>,
     pub(crate) tool_list: Arc<Vec<ToolDefinition>>,
-    /// The operations of `delegate` as tools, for models that are shown those in its place. None
-    /// for a run that began with an earlier configuration, before the host was started.
+    /// The operations of `delegate` as tools, for models that get those in its place. None for a
+    /// run that began with an earlier configuration, before the host was started.
     operations: Arc<Vec<ToolDefinition>>,
     pub(crate) peer_list: Vec<Peer>,
     /// The skills, with their files as they were read.
     pub(crate) skills: Arc<SkillSet>,
-    /// The document by which they are stored; none where there are none.
+    /// The document by which they are stored; none without skills.
     frozen_skills: Option<Sealed>,
     arguments: Arguments,
 }
@@ -99,8 +98,8 @@ type Arguments = HashMap<String, Result<Schema, String>>;
 /// The resolved configurations of all definitions as they are configured, and those that earlier
 /// runs began with.
 ///
-/// Those of users' definitions are resolved when they are asked for, so that what users make and
-/// remove costs nothing here. They come with the schemas of the results that tools promise.
+/// Those of users' definitions are resolved on demand, so that making and removing them costs
+/// nothing here. They include the schemas of the results that tools promise.
 pub(crate) struct ResolvedConfigs {
     catalogue: Arc<Catalogue>,
     configured: Arc<BTreeMap<DefinitionId, Arc<ResolvedConfig>>>,
@@ -144,10 +143,10 @@ impl ResolvedConfigs {
         }
     }
 
-    /// Returns those of a catalogue that differs in what this user made, and in nothing else.
+    /// Returns those of a catalogue that differs only in this user's definitions.
     ///
-    /// All that the change leaves as it is is shared. What it changes is resolved anew when it is
-    /// asked for, and stays for the runs that began with it.
+    /// Unchanged parts are shared. Changed parts are resolved again on demand, and stay for the
+    /// runs that began with them.
     pub(crate) fn renewed(&self, catalogue: Arc<Catalogue>, user: &UserId) -> Self {
         let mut made = self
             .made
@@ -205,7 +204,7 @@ impl ResolvedConfigs {
         made.take(|_| true);
     }
 
-    /// Returns the resolved configuration that a run began with, as far as it need not be read.
+    /// Returns the resolved configuration that a run began with, if it is in memory.
     pub(crate) fn begun_with(&self, started: &RunStarted) -> Option<Arc<ResolvedConfig>> {
         let digests = started.resolved_config;
         self.of(&started.definition)
@@ -216,8 +215,8 @@ impl ResolvedConfigs {
             })
     }
 
-    /// Returns the resolved configuration that a run began with, whatever is configured by now.
-    /// None when it is not stored any more.
+    /// Returns the resolved configuration that a run began with, whatever is configured now. None
+    /// if it is no longer stored.
     pub(crate) async fn of_run(
         &self,
         store: &Store,
@@ -326,8 +325,8 @@ impl ResolvedConfigs {
 }
 
 impl Catalogue {
-    /// Returns the estimated tokens of the least prompt of each configured definition's agents, as
-    /// a call of a model reserves them: the instructions, the tools with what is told of them, and
+    /// Returns the estimated tokens of the smallest prompt of each configured definition's agents,
+    /// as a call of a model reserves them: the instructions, the tools with their descriptions, and
     /// a short message.
     #[must_use]
     pub fn least_prompts(&self, of_model: Presentation) -> BTreeMap<DefinitionId, u64> {
@@ -432,7 +431,7 @@ impl ResolvedConfig {
         })
     }
 
-    /// Returns the bytes of what a prompt says of its tools and peers, section by section.
+    /// Returns the bytes of a prompt's sections about tools and peers.
     fn reported_of_tools(&self, definition: &Definition) -> Vec<usize> {
         let tools = self.tool_list.iter();
         let tools: Vec<&ToolDefinition> = tools.filter(|it| it.name != delegate::NAME).collect();
@@ -469,7 +468,7 @@ impl ResolvedConfig {
         Sealed::json(&all)
     }
 
-    /// Returns the digests by which it is known.
+    /// Returns the digests that identify it.
     pub(crate) fn digests(&self) -> ResolvedConfigDigests {
         ResolvedConfigDigests {
             settings: self.settings.digest,
@@ -503,9 +502,9 @@ impl ResolvedConfig {
         self.tool_list.iter().chain(self.skills.tools())
     }
 
-    /// Returns the tools of a model's call, in the form that its agent's definition says, or that
-    /// suits the model: in the place of `delegate` a tool for each operation, but for those whose
-    /// name another tool has. They are the same in the same order in every call of a turn.
+    /// Returns the tools of a model's call, in the form that its agent's definition names, or that
+    /// suits the model. In place of `delegate` these are a tool for each operation, except those
+    /// whose name another tool has. They are the same in the same order in every call of a turn.
     pub(crate) fn shown(&self, toolset: &Toolset, of_model: Presentation) -> Vec<ToolDefinition> {
         let is_in = |name: &str| match toolset {
             Toolset::All => true,
@@ -531,8 +530,8 @@ impl ResolvedConfig {
         shown
     }
 
-    /// Returns the operation of `delegate` that a call of this name is, which no tool has: one of
-    /// those that its agents are offered.
+    /// Returns the operation of `delegate` with this name, unless a tool has the name: one of those
+    /// that its agents are offered.
     pub(crate) fn operation_named(&self, name: &str) -> Option<&'static OperationRule> {
         let rule = delegate::operation_named(name).filter(|_| self.tool(name).is_none())?;
         let offered = &self.tool(delegate::NAME)?.arguments;

@@ -1,9 +1,9 @@
 //! The treatment of work that was under way in the backup from which the store was restored.
 //!
-//! The host that made the backup went on: calls that are open here may have been made, and inputs
-//! that wait here may have been dealt with, without this store's knowledge. So nothing of it is
-//! done by itself. The operator says that it goes on, or that its outcome is unknown. Until then
-//! the host does not start, and changes nothing.
+//! The original host continued after the backup. Without this store's knowledge, calls that are
+//! open here may have been made, and inputs that wait here may have been processed. So no such work
+//! is resumed automatically. The operator decides whether it continues, or that its outcome is
+//! unknown. Until then the host does not start, and changes nothing.
 
 use crate::command::Error;
 use crate::core::Core;
@@ -27,14 +27,14 @@ pub enum AfterRestore {
     /// No choice yet: a store with such work is refused, so that the operator is asked first.
     #[default]
     Ask,
-    /// The work goes on.
+    /// The work continues.
     Resume,
     /// Its calls settle as unknown, and its inputs become dead letters.
     SettleUnknown,
 }
 
-/// Treats the work that was under way, before anything is begun. Does nothing for a store that was
-/// not made from a backup.
+/// Handles the work that was under way, before any other work begins. Does nothing for a store that
+/// was not made from a backup.
 pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error> {
     let Some(mark) = core.store.backup_mark().await? else {
         return Ok(());
@@ -82,10 +82,10 @@ pub(crate) async fn see_to(core: &Core, after: AfterRestore) -> Result<(), Error
         .map_err(Error::unavailable)
 }
 
-/// Work that would go on by itself.
+/// Work that would continue without a request.
 #[derive(Debug, Default)]
 struct UnderWay {
-    /// Turns that would go on.
+    /// Turns that would continue.
     runs: Vec<Run>,
     /// Calls of open turns that would be made.
     calls: Vec<(RunId, OperationId)>,
@@ -146,7 +146,7 @@ impl UnderWay {
     }
 
     /// Settles the calls as unknown and puts the inputs aside. After a crash in between, another
-    /// run goes on with what is left.
+    /// attempt continues with the rest.
     async fn settle(&self, core: &Core, mark: BackupMark, now: Timestamp) -> Result<(), Error> {
         for run in &self.runs {
             let calls = run
@@ -193,8 +193,8 @@ impl UnderWay {
     }
 }
 
-/// Returns a run; none if it does not read as one. Such a run goes nowhere by itself, and must not
-/// keep the host from starting.
+/// Returns a run; none if it cannot be read. Such a run does not continue, and must not keep the
+/// host from starting.
 async fn readable(core: &Core, run: RunId) -> Result<Option<Run>, Error> {
     match load_run(&core.store, run).await {
         Ok((run, _)) => Ok(Some(run)),
@@ -244,8 +244,8 @@ fn settling(run: &Run, settled: Vec<Settlement>, now: Timestamp) -> Commit {
     }
 }
 
-/// Commits a settlement. One that was made already counts too: only this host can have made it, in
-/// an attempt that crashed.
+/// Commits a settlement. An existing one counts as success, too: only this host can have made it,
+/// in an attempt that crashed.
 async fn commit(core: &Core, commit: Commit) -> Result<(), Error> {
     match core.store.commit(commit).await {
         Ok(_) | Err(CommitError::Conflict(_)) => Ok(()),

@@ -1,11 +1,12 @@
 //! JSON Schemas: they are compiled, and documents compared with them, on threads of their own.
 //!
-//! The demands of a schema and a document are bounded before ([`domain::schema`]). The rest is done
-//! by a few threads with stacks of their own, and given up when it takes too long: the caller gets
-//! an error, and the thread counts as lost until it is done. The schema is remembered then, and
-//! gets no other thread. When all are lost, nothing is compared, which is an error like any other.
+//! The size of a schema and a document is bounded before ([`domain::schema`]). The rest is done by
+//! a few threads with stacks of their own, within a time limit. After that the caller gets an
+//! error, and the thread counts as lost until it is done. The schema is remembered then, and gets
+//! no other thread. When all threads are lost, nothing is validated, which is an error like any
+//! other.
 //!
-//! `format` is an annotation here: what checks it is neither bounded nor the same for all drafts.
+//! `format` is an annotation here: checks of it are neither bounded nor the same for all drafts.
 
 mod given_up;
 mod threads;
@@ -28,7 +29,7 @@ const COMPLAINED_MAX: u64 = 50_000;
 const PATTERN_COMPILED_BYTES_MAX: usize = 1 << 20;
 /// Approximate number of states of all regular expressions of a component's tools.
 const COMPONENT_PATTERN_STATES_MAX: u64 = 4 * schema::PATTERN_STATES_MAX;
-/// Bytes of states that a regular expression keeps while it is matched.
+/// Maximum bytes of states that a regular expression keeps during a match.
 const PATTERN_STATES_BYTES_MAX: usize = 2 << 20;
 
 /// A schema that was checked and compiled.
@@ -53,7 +54,7 @@ impl Schemas {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// The reason why it cannot be used: it is no schema, it is over a limit, it was given up
+    /// The reason why it cannot be used: it is not a schema, it exceeds a limit, it was given up
     /// before, or it could not be compiled now.
     pub(crate) async fn compile(&self, schema: &Value) -> Result<Schema, String> {
         self.try_compile(schema)
@@ -93,7 +94,7 @@ impl Schemas {
         judged.await
     }
 
-    /// Compiles the schemas of a component's tools. The caller's thread waits for it, as at start.
+    /// Compiles the schemas of a component's tools. The caller's thread blocks, as at start.
     ///
     /// # Errors
     /// The first schema that cannot be used: its tool, its part, and the reason. Or all of them:
@@ -109,8 +110,8 @@ impl Schemas {
         tools.iter().map(|tool| self.compile_tool(tool)).collect()
     }
 
-    /// Compiles the schemas of tools' arguments, as they were stored. One that cannot be used any
-    /// more refuses all arguments.
+    /// Compiles the stored schemas of tools' arguments. A schema that can no longer be used refuses
+    /// all arguments.
     ///
     /// # Errors
     /// They could not be compiled now.
@@ -164,7 +165,7 @@ impl Schemas {
         done
     }
 
-    /// The same, while the caller's thread stands still.
+    /// The same, while the caller's thread blocks.
     fn run_and_wait<T: Send + 'static>(
         &self,
         schema: &Value,

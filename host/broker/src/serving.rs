@@ -1,9 +1,9 @@
 //! The configuration that is served, and the earlier ones that turns began with.
 //!
-//! It is one whole: the catalogue, the limits, the models, the rules on paths. It never changes;
-//! another one takes its place, between two polls of a driver. A turn ends with the code, the
-//! tools, the models and the limits that it began with, and may do what is granted now. Which
-//! configuration a turn began with is in the record of its start.
+//! It is one whole: the catalogue, the limits, the models, the rules on paths. It never changes; a
+//! new one replaces it, between two checks of a driver. A turn keeps the code, the tools, the
+//! models and the limits that it began with, and uses the present grants. The record of a turn's
+//! start names its configuration.
 
 use crate::catalogue::{Catalogue, Entry};
 use crate::core::Limits;
@@ -22,8 +22,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock};
 use store::{ReadError, Store};
 
-/// Number of replaced catalogues whose code stays in memory. A turn that began before them goes on
-/// as it would after a restart.
+/// Number of replaced catalogues whose code stays in memory. A turn that began before them
+/// continues as after a restart.
 const EARLIER_MAX: usize = 16;
 
 /// The settings of a host that are served with a catalogue and replaced with it.
@@ -37,13 +37,12 @@ pub struct Settings {
     pub gateway: Arc<Gateway>,
 }
 
-/// A configuration as a whole: a catalogue with the resolved configs that follow from it, and the
-/// settings beside it.
+/// A configuration as a whole: a catalogue with its resolved configs, and the settings.
 pub(crate) struct Served {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) resolved_configs: ResolvedConfigs,
     pub(crate) settings: Settings,
-    /// The digest by which records name it. What users make is no part of it.
+    /// The digest by which records name it. Users' definitions are not part of it.
     pub(crate) version: Digest,
 }
 
@@ -59,7 +58,7 @@ impl Served {
         })
     }
 
-    /// Returns the same with a catalogue that differs in what this user made, and in nothing else.
+    /// Returns the same with a catalogue that differs only in this user's definitions.
     pub(crate) fn renewed(&self, catalogue: Catalogue, user: &UserId) -> Arc<Self> {
         let catalogue = Arc::new(catalogue);
         Arc::new(Self {
@@ -85,8 +84,8 @@ impl Served {
                 .is_some_and(|config| started.resolved_config == config.digests())
     }
 
-    /// Returns the bounds of a run: those that it began with, less what its persona does not permit
-    /// by now.
+    /// Returns the bounds of a run: those that it began with, minus rights that its persona has
+    /// lost since.
     pub(crate) fn bounds_of_run(&self, started: &RunStarted) -> Bounds {
         let began_with = Bounds {
             denies: started.denies.clone(),
@@ -105,8 +104,8 @@ impl Served {
     }
 }
 
-/// Returns the digest of a configuration: of what it was read from, of the components' code and
-/// grants, of the folders of skills, and of all that agents are shown.
+/// Returns the digest of a configuration: of its source, of the components' code and grants, of the
+/// folders of skills, and of all texts that agents are shown.
 fn version(catalogue: &Catalogue, resolved_configs: &ResolvedConfigs) -> Digest {
     let components: BTreeMap<&str, (Digest, Option<Digest>)> = catalogue
         .entries()
@@ -149,7 +148,7 @@ struct Generations {
 pub(crate) struct Offering {
     /// The present entry of the tool's component, with grant, limits and pin.
     pub(crate) entry: Arc<Entry>,
-    /// The code that a new call is meant for.
+    /// The code that a new call uses.
     pub(crate) component: Arc<Component>,
     /// The definition of the tool by that code.
     pub(crate) definition: Arc<ToolDefinition>,
@@ -158,8 +157,8 @@ pub(crate) struct Offering {
 }
 
 impl Offering {
-    /// Returns the definition, if it is not from what is served now: a turn from before has its
-    /// tools as they were.
+    /// Returns the definition, unless it belongs to the present configuration: an earlier turn has
+    /// its tools as they were.
     pub(crate) fn earlier(&self, present: &Arc<Served>) -> Option<&ToolDefinition> {
         (!Arc::ptr_eq(&self.served, present)).then_some(&*self.definition)
     }
@@ -173,19 +172,19 @@ impl Serving {
         }))
     }
 
-    /// Returns what is served now.
+    /// Returns the present configuration.
     pub(crate) fn present(&self) -> Arc<Served> {
         let generations = self.0.read().unwrap_or_else(PoisonError::into_inner);
         generations.present.clone()
     }
 
-    /// Puts another configuration in the place of the present one. Of equal ones only the newest is
-    /// remembered, so that a file which goes to and fro drives no other out.
+    /// Replaces the present configuration. Of equal ones only the newest is remembered, so a file
+    /// that is changed back and forth displaces no other.
     pub(crate) fn replace(&self, next: Arc<Served>) {
         let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = std::mem::replace(&mut generations.present, next);
         let present = generations.present.clone();
-        // Those that turns under way need are resolved again.
+        // Definitions that turns in progress need are resolved again.
         replaced.resolved_configs.forget_made();
         generations.earlier.push_front(replaced);
         let mut seen = vec![present.version];
@@ -197,15 +196,15 @@ impl Serving {
         generations.earlier.truncate(EARLIER_MAX);
     }
 
-    /// Puts a catalogue in the place of the present one that differs in what users made, and in
-    /// nothing else. What began with the present one finds in the next all that it needs.
+    /// Replaces the catalogue by one that differs only in users' definitions. Turns that began with
+    /// the present one find all they need in the next.
     pub(crate) fn renew(&self, next: Arc<Served>) {
         let mut generations = self.0.write().unwrap_or_else(PoisonError::into_inner);
         generations.present = next;
     }
 
-    /// Returns what was served when a run began. That is what is served now if the run is from
-    /// before this process, or from before all that is remembered.
+    /// Returns the configuration that was served when a run began. That is the present one if the
+    /// run began before this process, or before all remembered ones.
     pub(crate) fn of_run(&self, started: &RunStarted) -> Arc<Served> {
         let generations = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut all = std::iter::once(&generations.present).chain(&generations.earlier);
@@ -216,14 +215,14 @@ impl Serving {
             .clone()
     }
 
-    /// Returns the limits of a run: those that it began with, less what was taken away since.
+    /// Returns the limits of a run: those that it began with, lowered to those in force now.
     pub(crate) fn limits_of_run(&self, started: &RunStarted) -> Limits {
         let began_with = self.of_run(started).settings.limits;
         began_with.within(&self.present().settings.limits)
     }
 
-    /// Returns the window of a model for a run's agent: the smaller of what it began with and of
-    /// what is configured now.
+    /// Returns the window of a model for a run's agent: the smaller of that at its beginning and
+    /// the one configured now.
     pub(crate) fn window_of_run(&self, started: &RunStarted, of_model: u64) -> u64 {
         let definitions = self.definitions_of_run(started);
         let all = definitions.iter();
@@ -236,7 +235,7 @@ impl Serving {
         definitions.iter().all(|it| it.enable_streaming)
     }
 
-    /// Returns the milliseconds after which a run ends that comes no further, the fewer of both.
+    /// Returns the milliseconds without progress after which a run ends, the lower of both values.
     pub(crate) fn message_timeout_ms_of_run(&self, started: &RunStarted) -> u64 {
         let of = |served: &Arc<Served>| {
             let definition = served.catalogue.definition(&started.definition)?;
@@ -247,8 +246,8 @@ impl Serving {
         all.iter().filter_map(of).min().unwrap_or(u64::MAX)
     }
 
-    /// Returns the definition of a run's agent as it was when the run began, and as it is now, as
-    /// far as it is there.
+    /// Returns the definition of a run's agent as it was when the run began, and as it is now, if
+    /// it exists.
     fn definitions_of_run(&self, started: &RunStarted) -> Vec<Arc<Definition>> {
         [self.of_run(started), self.present()]
             .into_iter()
@@ -256,8 +255,8 @@ impl Serving {
             .collect()
     }
 
-    /// Returns the models that a run asks a model of: those that it began with. If that model or
-    /// one of its fallbacks was taken away since, the present ones.
+    /// Returns the models for a run's model calls: those that it began with. If that model or one
+    /// of its fallbacks was removed since, the present ones.
     pub(crate) fn gateway_of_run(&self, started: &RunStarted, model: Option<&str>) -> Arc<Gateway> {
         let began_with = self.of_run(started).settings.gateway.clone();
         let present = self.present().settings.gateway.clone();
@@ -271,15 +270,15 @@ impl Serving {
         if is_taken_away { present } else { began_with }
     }
 
-    /// Returns whether a run asks for the default model, and the one that was the default when it
-    /// began was taken away since. Another one that is the default now is not for it.
+    /// Returns whether a run uses the default model, and the one that was the default when it began
+    /// was removed since. A new default does not apply to it.
     pub(crate) fn has_lost_default(&self, started: &RunStarted, model: Option<&str>) -> bool {
         let began_with = self.of_run(started).settings.gateway.clone();
         let default = began_with.resolve(None).ok().filter(|_| model.is_none());
         default.is_some_and(|route| !self.present().settings.gateway.has(&route.alias))
     }
 
-    /// Returns the version of a component's code, by its manifest. None of code that is neither
+    /// Returns the version of a component's code, by its manifest. None for code that is neither
     /// served nor remembered.
     pub(crate) fn version(&self, component: &str, code: Digest) -> Option<String> {
         let generations = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -290,7 +289,7 @@ impl Serving {
             .and_then(|entry| entry.component.version().map(str::to_owned))
     }
 
-    /// Returns the resolved config that a run began with. None when it is not stored any more.
+    /// Returns the resolved config that a run began with. None if it is no longer stored.
     pub(crate) async fn config_of_run(
         &self,
         store: &Store,
@@ -300,8 +299,8 @@ impl Serving {
         served.resolved_configs.of_run(store, started).await
     }
 
-    /// Returns the code of a run's agent by which the run began, if other code is served by now.
-    /// None where only the present code may run.
+    /// Returns the code of a run's agent at the beginning of the run, if other code is served now.
+    /// None if only the present code may run.
     pub(crate) fn earlier_agent(
         &self,
         started: &RunStarted,

@@ -14,7 +14,7 @@ use serde_json::Value;
 use store::Commit;
 use tokio::sync::oneshot;
 
-/// A message to a driver. Of anything else that may be to do its wake tells it.
+/// A message to a driver. All other work is indicated by its wake.
 pub(crate) enum Signal {
     /// The result of a segment of an operation.
     Performed {
@@ -22,15 +22,15 @@ pub(crate) enum Signal {
         segment: u32,
         performed: Box<Performed>,
     },
-    /// A question: is another attempt at a model's call afforded? If no answer comes, it is asked
-    /// again.
+    /// A question: does the budget allow another attempt at a model's call? It is repeated if no
+    /// answer arrives.
     Afford {
         operation: OperationId,
         wanted: Wanted,
         done: oneshot::Sender<Result<Afforded, Short>>,
     },
-    /// The cut of a call's prompt, to be recorded before it is sent. If no answer comes, it is told
-    /// again.
+    /// The cut of a call's prompt, to be recorded before it is sent. It is repeated if no answer
+    /// arrives.
     Cut {
         operation: OperationId,
         cut: Box<PromptCut>,
@@ -52,7 +52,7 @@ pub(crate) enum Signal {
         request: Option<Request>,
         done: oneshot::Sender<Result<RunId, DriverError>>,
     },
-    /// The request to summarise what a user did with another agent, if no run is open.
+    /// The request to summarise a user's conversation with another agent, if no run is open.
     BringBack {
         back: Box<ComeBack>,
         /// The API key of the request.
@@ -60,7 +60,7 @@ pub(crate) enum Signal {
         request: Option<Request>,
         done: oneshot::Sender<Result<Returned, DriverError>>,
     },
-    /// The request to end the open run, in one commit with what the command wants to be recorded.
+    /// The request to end the open run, in one commit with the command's own events.
     Abort {
         reason: String,
         with: Box<Commit>,
@@ -73,12 +73,11 @@ pub(crate) enum Signal {
 /// The result of a request to end the open run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aborted {
-    /// The run has ended, and what the command wanted is recorded with its end.
+    /// The run has ended, and the command's events are recorded with its end.
     Ended,
     /// No run was open. Nothing is recorded.
     NoneOpen,
-    /// A guard of what the command wanted did not hold: the command has to look again. Nothing is
-    /// recorded.
+    /// A guard of the command did not hold: the command has to check again. Nothing is recorded.
     Outdated,
 }
 
@@ -87,22 +86,22 @@ pub(crate) enum Aborted {
 pub(crate) struct ClientAnswer {
     pub(crate) call: OperationId,
     pub(crate) by: UserId,
-    /// The API key that it came with.
+    /// The API key under which it was sent.
     pub(crate) with_key: Option<KeyId>,
     pub(crate) value: Value,
     /// The files that it brings along.
     pub(crate) files: Vec<Brought>,
 }
 
-/// The answer of an external agent to a message that was delivered to it.
+/// The answer of an external agent to a message that was sent to it.
 #[derive(Debug, Clone)]
 pub(crate) struct ExternalAnswer {
-    /// The outbound message that it answers; none for the one that waits longest.
+    /// The outbound message that it answers; none for the longest waiting one.
     pub(crate) message: Option<OperationId>,
     pub(crate) text: String,
 }
 
-/// An answer of an external agent, with where to say what became of it.
+/// An answer of an external agent, with the channel for its outcome.
 pub(crate) struct ExternalSignal {
     pub(crate) answer: ExternalAnswer,
     pub(crate) request: Request,

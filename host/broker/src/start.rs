@@ -26,9 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{CommitError, Store};
 
-/// The time that drivers have to stop their work and to record what it did.
+/// The time that drivers have to stop their work and to record its results.
 ///
-/// It is a second for the work to stop, another for what it had under way, and the commit.
+/// It is a second for the work to stop, another for its unfinished calls, and the commit.
 const LEAVE: Duration = Duration::from_secs(5);
 /// The time that the shutdown waits for the store, whose disk may not answer.
 const CLOSE: Duration = Duration::from_secs(5);
@@ -49,10 +49,10 @@ pub struct Parts {
     pub after_restore: AfterRestore,
     /// The operator's settings on agents by their paths.
     pub paths: PathSettings,
-    /// The sessions that are in quarantine from the start. Nothing of them is begun until they are
+    /// The sessions that are in quarantine from the start. No work begins for them until they are
     /// released.
     pub skipped: Vec<SessionId>,
-    /// The host's clock. It begins anew with the store.
+    /// The host's clock. It is reset with the store.
     pub clock: Clock,
 }
 
@@ -66,12 +66,11 @@ impl std::fmt::Debug for Parts {
 }
 
 impl Broker {
-    /// Starts a broker. It goes on by and by with every run that was open when the last one
-    /// stopped.
+    /// Starts a broker. It gradually continues every run that was open when the last one stopped.
     ///
     /// # Errors
-    /// The store cannot be read. `RESTORED_FROM_BACKUP` when the store was made from a backup with
-    /// work under way and the operator has not said what becomes of that ([`AfterRestore`]). A
+    /// The store cannot be read. `RESTORED_FROM_BACKUP` if the store was made from a backup with
+    /// work under way and the operator has not decided about that work ([`AfterRestore`]). A
     /// session to skip does not exist, or a start-up record cannot be committed.
     #[boxed]
     pub async fn start(parts: Parts) -> Result<Self, Error> {
@@ -128,9 +127,9 @@ impl Broker {
         })
     }
 
-    /// Shuts the broker down: no work is begun, what runs is drained, and the store is closed.
+    /// Shuts the broker down: no work begins, running work is drained, and the store is closed.
     ///
-    /// Work has `drain` to come to a commit. Work that is not finished goes on at the next start.
+    /// Work has `drain` to reach a commit. Unfinished work continues at the next start.
     #[boxed]
     pub async fn shutdown(&self, drain: Duration) {
         self.core.stop();
@@ -157,8 +156,8 @@ impl Broker {
         }
     }
 
-    /// Notes that the host is about to end because it was told to. Work under way goes on at the
-    /// next start, and the end does not count against it.
+    /// Records that the host is about to end on request. Work under way continues at the next
+    /// start, and the end does not count against it.
     #[boxed]
     pub async fn note_end(&self) {
         if tokio::time::timeout(CLOSE, self.end_work()).await.is_err() {
@@ -170,7 +169,7 @@ impl Broker {
 
     async fn end_work(&self) {
         match self.core.store.end_work().await {
-            // It is noted already.
+            // It is already recorded.
             Ok(()) | Err(CommitError::Closed) => {}
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -180,9 +179,9 @@ impl Broker {
     }
 }
 
-/// Returns whether the last host on the store ended because it was told to.
+/// Returns whether the last host on the store ended on request.
 async fn was_ended(core: &Core) -> Result<bool, Error> {
-    // The store of a backup says nothing of how the host that made the backup ended.
+    // The store of a backup does not show how the host that made the backup ended.
     Ok(core.store.was_ended() || core.store.backup_mark().await?.is_some())
 }
 

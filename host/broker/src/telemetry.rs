@@ -1,9 +1,9 @@
-//! Telemetry for whoever listens: what happens on the host, as it happens.
+//! Telemetry for listeners: the activity of the host, as it happens.
 //!
-//! While nobody listens, all of it costs one read of a number wherever something could be told.
-//! While somebody does, one task tells of stored events in their order, and of calls of models in
-//! between. What a listener does not take in time is counted and lost: nobody ever waits for a
-//! listener, and nothing is told again.
+//! Without a listener, all of it costs one read of a number wherever an event could be sent. With
+//! one, a task sends stored events in their order, and events of model calls in between. Events
+//! that a listener does not receive in time are counted and lost: nothing ever waits for a
+//! listener, and no event is sent again.
 
 mod relay;
 #[cfg(test)]
@@ -18,11 +18,11 @@ use tokio::sync::{Notify, mpsc};
 
 /// Number of events that wait for one listener. Further ones are lost to it.
 pub const TELEMETRY_WAITING_MAX: usize = 1_024;
-/// Number of events about models that wait for the task that tells of them. Further ones are lost
-/// to everybody.
+/// Number of events about models that wait for the sending task. Further ones are lost to all
+/// listeners.
 const UNTOLD_MAX: usize = 8_192;
 
-/// The telemetry of a broker. Clones tell and listen to the same.
+/// The telemetry of a broker. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Telemetry {
     shared: Arc<Shared>,
@@ -36,16 +36,16 @@ struct Shared {
     listeners: Mutex<Vec<Place>>,
     /// The position after which the first of the present listeners began.
     from: AtomicU64,
-    /// Wakes the task that tells when the first listener comes.
+    /// Wakes the sending task when the first listener arrives.
     begun: Notify,
     untold: mpsc::Sender<Untold>,
-    /// The other end, until the task that tells takes it.
+    /// The receiving end, until the sending task takes it.
     to_tell: Mutex<Option<mpsc::Receiver<Untold>>>,
     /// Number of events that found no room in `untold`.
     unheard: AtomicU64,
 }
 
-/// An event that is not told yet, with the position of the last stored event before it.
+/// An event that is not sent yet, with the position of the last stored event before it.
 #[derive(Debug)]
 struct Untold {
     after: u64,
@@ -62,11 +62,11 @@ struct Place {
 /// The requests of one listener, and its losses.
 #[derive(Debug)]
 struct Seat {
-    /// The position of the last stored event when the listener came.
+    /// The position of the last stored event when the listener arrived.
     from: u64,
     filter: TelemetryFilter,
     content: bool,
-    /// Number of events that were lost since the listener was last told.
+    /// Number of lost events since the listener was last notified of losses.
     lost: AtomicU64,
 }
 
@@ -75,11 +75,11 @@ struct Seat {
 pub enum Heard {
     /// An event.
     Event(Box<TelemetryEvent>),
-    /// So many events were lost to this listener since it was last told of some.
+    /// So many events were lost to this listener since the last such notice.
     Lost(u64),
 }
 
-/// A listener. It hears what happens from when it began until it is dropped.
+/// A listener. It receives events from its beginning until it is dropped.
 #[derive(Debug)]
 pub struct Listener {
     shared: Arc<Shared>,
@@ -106,7 +106,8 @@ impl Default for Telemetry {
 }
 
 impl Telemetry {
-    /// Returns whether anybody listens. Telling costs nothing more than this while nobody does.
+    /// Returns whether there is a listener. Without one, telemetry costs nothing more than this
+    /// call.
     #[must_use]
     pub(crate) fn is_heard(&self) -> bool {
         self.shared.listening.load(Ordering::Relaxed) > 0
@@ -118,8 +119,8 @@ impl Telemetry {
         self.shared.wanting_content.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells of something that is not stored, if anybody listens. It is told after the stored
-    /// events up to the position `after`. Never waits.
+    /// Sends an event that is not stored, if there is a listener. It follows the stored events up
+    /// to the position `after`. Never waits.
     pub(crate) fn tell(&self, after: impl FnOnce() -> u64, event: impl FnOnce() -> TelemetryEvent) {
         if !self.is_heard() {
             return;
@@ -133,8 +134,9 @@ impl Telemetry {
         }
     }
 
-    /// Listens to what a filter selects, from the position `from` of the last stored event on. With
-    /// `content`, chunks of replies come with their text: the caller has the reading on record.
+    /// Listens to the events that a filter selects, from the position `from` of the last stored
+    /// event on. With `content`, chunks of replies include their text: the caller has recorded the
+    /// reading.
     pub(crate) fn listen(&self, from: u64, filter: TelemetryFilter, content: bool) -> Listener {
         let (sender, events) = mpsc::channel(TELEMETRY_WAITING_MAX);
         let seat = Arc::new(Seat {
@@ -168,14 +170,14 @@ impl Telemetry {
 
 impl Shared {
     fn places(&self) -> MutexGuard<'_, Vec<Place>> {
-        // Each change of it is whole.
+        // Each change of it is complete.
         self.listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands an event to all who listen to its like, and came when no stored event after `after`
-    /// was there yet.
+    /// Sends an event to all listeners for its kind that arrived before any stored event after
+    /// `after`.
     fn spread(&self, after: u64, event: &TelemetryEvent) {
         for place in self.places().iter() {
             if place.seat.from <= after && place.seat.filter.selects(event) {
@@ -206,8 +208,8 @@ impl Place {
 }
 
 impl Listener {
-    /// Waits for what comes next; none when nothing more will. What was lost is told first, before
-    /// what still waits. Dropped before its end, it has taken nothing.
+    /// Waits for the next event; none when no more will follow. A notice of lost events comes
+    /// before the waiting ones. If dropped before its end, it has taken nothing.
     pub async fn hear(&mut self) -> Option<Heard> {
         let lost = self.seat.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {

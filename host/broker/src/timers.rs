@@ -1,6 +1,6 @@
-//! Durable timers: one task that wakes sessions whose time has come.
+//! Durable timers: one task that wakes sessions with something due.
 //!
-//! The times are set by events and stored; this only looks at the clock. A timer fires late after a
+//! The times are set by events and stored; this only reads the clock. A timer fires late after a
 //! long stop, and never early.
 
 use crate::core::Core;
@@ -30,7 +30,7 @@ const TROUBLE_MS: u64 = 1_000;
 /// work.
 const PANICS_MAX: u32 = 3;
 
-/// Watches until the broker stops. After a panic it begins anew: all that it knows is in the store.
+/// Runs until the broker stops. After a panic it restarts: all its data are in the store.
 pub(crate) async fn watch(core: Arc<Core>) {
     let panics = AtomicU32::new(0);
     while let Err(panic) = caught(rounds(&core, &panics)).await {
@@ -50,8 +50,7 @@ pub(crate) async fn watch(core: Arc<Core>) {
     }
 }
 
-/// Runs one round after the other. A round that comes to its end resets `panics`, the count in a
-/// row.
+/// Runs one round after the other. A round that completes resets `panics`, the count in a row.
 async fn rounds(core: &Arc<Core>, panics: &AtomicU32) {
     let mut woken = Woken::default();
     loop {
@@ -92,8 +91,8 @@ async fn round(
             .filter(|session| !core.try_wake(*session))
             .collect();
         if !later.is_empty() {
-            // Too many drivers are being started. These come in the next round, those due for
-            // longest first.
+            // Too many drivers are being started. These sessions are woken in the next round, the
+            // longest due first.
             later.iter().for_each(|session| woken.put_back(session));
             again = Some(Duration::ZERO);
         }
@@ -127,8 +126,8 @@ impl Woken {
     /// Returns the due sessions to wake now, and the time until the first of the others is woken
     /// again.
     ///
-    /// That time is none when no session is due. A session is woken at once when something more of
-    /// it is due than when it was woken last.
+    /// The time is none if no session is due. A session is woken at once if more of it is due than
+    /// when it was woken last.
     fn take_due(&mut self, due: &[DueSession], now: Instant) -> (Vec<SessionId>, Option<Duration>) {
         let mut before = std::mem::take(&mut self.0);
         let mut wake = Vec::new();

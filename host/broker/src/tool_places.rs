@@ -1,12 +1,12 @@
 //! Places for calls of tools: a component has so many at a time (`concurrencyMax`).
 //!
-//! Users take turns at them, and no user has all of a component with more than one: however many
-//! calls of one user compute or wait for a server, those of another begin.
+//! Users take turns at them, and no user gets all places of a component with more than one. However
+//! many calls of one user compute or wait for a server, those of another begin.
 
 use llm::fair_semaphore::{FairSemaphore, Party, Permit};
 use std::sync::Arc;
 
-/// Permits of a semaphore of which each section has a limit of its own. It bounds nothing.
+/// Permits of a semaphore in which each section has a limit of its own. It is never reached.
 pub(crate) const PLACES_MAX: usize = 1 << 30;
 /// The part of a component's places that one user leaves to others.
 const LEFT_TO_OTHERS: usize = 4;
@@ -20,7 +20,7 @@ pub(crate) struct ToolPlaces {
     of_users: Arc<FairSemaphore>,
 }
 
-/// The place of one call. It is given back when this is dropped.
+/// The place of one call. It is released when this is dropped.
 #[derive(Debug)]
 #[must_use = "a place that is dropped is given back"]
 pub(crate) struct ToolPlace {
@@ -38,8 +38,8 @@ impl Default for ToolPlaces {
 }
 
 impl ToolPlaces {
-    /// Waits for a place for a call, among so many of a component. Who waits for one of their
-    /// user's own holds none of the others'.
+    /// Waits for a place for a call, among so many of a component. A call that waits for one of its
+    /// user's own places occupies none of the others'.
     pub(crate) async fn enter(
         &self,
         party: Party,
@@ -104,7 +104,7 @@ mod tests {
         let mut next = pin!(places.enter(of("ada"), "web", 4));
         assert!(poll!(&mut next).is_pending(), "all places are taken");
         let _other = places.enter(of("mallory"), "files", 4).await;
-        // What mallory gives back goes to the other user first, though both ask for it.
+        // The place that mallory releases goes to the other user first, though both wait for it.
         under_way.pop();
         let Poll::Ready(_next) = poll!(&mut next) else {
             panic!("a place was given back")

@@ -108,7 +108,7 @@ impl StepView {
     /// Returns whether the step may read a blob.
     ///
     /// It may if the thread or a result has shown the blob, or if the session's users handed it
-    /// over. A guest cannot read what its conversation never showed it, whatever digests it
+    /// over. A guest cannot read a blob that its conversation never showed it, whatever digests it
     /// guesses.
     async fn mentions(&self, digest: Digest) -> Result<bool, ReadError> {
         if self.shown.contains(&digest) || self.own_part(digest).is_some() {
@@ -124,8 +124,8 @@ impl StepView {
         }
     }
 
-    /// Returns the part that hands a blob on to another agent. None for a blob that the step may
-    /// not read, and for one that is not stored any more.
+    /// Returns the part that passes a blob on to another agent. None for a blob that the step may
+    /// not read, and for one that is no longer stored.
     ///
     /// Its media type is that under which the step knows it; results outside the thread leave none.
     pub(crate) async fn part(&self, digest: Digest) -> Result<Option<Part>, ReadError> {

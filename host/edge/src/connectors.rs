@@ -1,42 +1,42 @@
 //! Connectors: how people at messaging services reach agents, and how agents reach them.
 //!
-//! **In.** What a poll or a call of the service brings is stored first, with the cursor, in one
-//! commit; a service is answered after it. Then the inbound messages of each chat are handed over,
-//! in their order: those of a person whom nobody knows are settled at once, an answer to a question
-//! goes to the operation that asks, and all others become an input of the agent at
-//! `/<user>/<connector>`. Each is done under an idempotency key that follows from the service's id,
-//! so that it is done once, however often it is begun.
+//! **In.** The messages of a poll or of a service's call are stored first, with the cursor, in one
+//! commit; the service gets its answer after that. Then the inbound messages of each chat are
+//! handed over, in their order. Those of an unknown sender are settled at once, an answer to a
+//! question goes to the operation that asks, and all others become an input of the agent at
+//! `/<user>/<connector>`. Each handover has an idempotency key that is derived from the service's
+//! id, so that it happens once, however often it is begun.
 //!
-//! **Out.** A message is queued in the commit that it comes of. It is sent one chunk at a time, and
-//! of a chat one message at a time. Before a chunk is sent that is stored, so that after a crash
-//! "sent" can be told from "never sent".
+//! **Out.** A message is queued in the commit that causes it. It is sent one chunk at a time, and
+//! in a chat one message at a time. The start of sending a chunk is stored before it is sent, so
+//! that after a crash "sent" can be distinguished from "never sent".
 //!
-//! **Lost without harm**: that a service is told of a message that was stored, that somebody is
-//! typing, and a reply that grows before it is final. The final text is the last edit of that
-//! message if its id is known, and else a message of its own; `connectors/previews.rs` says why
-//! neither loses nor doubles it.
+//! **Lost without harm**: acknowledgements to a service, typing indicators, and a reply that grows
+//! before it is final. The final text is the last edit of the growing message if its id is known,
+//! and otherwise a message of its own; `connectors/previews.rs` explains why neither loses nor
+//! doubles it.
 //!
-//! - what is served now: `connectors/served.rs`; another configuration: `connectors/serving.rs`;
+//! - the served connectors: `connectors/served.rs`; a new configuration: `connectors/serving.rs`;
 //!   troubles: `connectors/health.rs`, `connectors/troubles.rs`
 //! - calls of components: `connectors/calls.rs`; their purposes: `connectors/asked.rs`; their
 //!   entries in the ledger: `connectors/ledger.rs`
 //! - polls: `connectors/polling.rs`; calls of services: `connectors/webhook.rs`, and their bound:
-//!   `connectors/bucket.rs`; what both store: `connectors/intake.rs`
+//!   `connectors/bucket.rs`; storing from both: `connectors/intake.rs`
 //! - the order in which inbound messages are handed over: `connectors/handover.rs`; one chat:
 //!   `connectors/settling.rs`, `connectors/settlement.rs`, `connectors/sender.rs`; inbound messages
 //!   that become one input: `connectors/gathering.rs`; the input: `connectors/posting.rs`, with
-//!   files: `connectors/attachments.rs`; answers: `connectors/answering.rs`; what was done before a
+//!   files: `connectors/attachments.rs`; answers: `connectors/answering.rs`; work done before a
 //!   crash: `connectors/before.rs`
-//! - other ids of people and groups, and chats in which an agent takes part:
+//! - new ids of people and groups, and chats in which an agent takes part:
 //!   `connectors/following.rs`
-//! - people whom nobody knows: `connectors/unknown_senders.rs`, `connectors/pairing.rs`,
+//! - unknown senders: `connectors/unknown_senders.rs`, `connectors/pairing.rs`,
 //!   `connectors/expiring.rs`
 //! - the order in which messages are sent: `connectors/outbox.rs`; one message:
 //!   `connectors/sending.rs`; words of the host's own: `connectors/queueing.rs`
 //! - typing: `connectors/presence.rs`, `connectors/typing.rs`; growing replies:
-//!   `connectors/previews.rs`; services that wait to be told that a message was taken:
+//!   `connectors/previews.rs`; services that wait for an acknowledgement:
 //!   `connectors/acknowledging.rs`
-//! - commands of operators and users: `connectors/commands.rs`, and what they show:
+//! - commands of operators and users: `connectors/commands.rs`, and their results:
 //!   `connectors/view.rs`
 
 mod acknowledging;
@@ -118,11 +118,11 @@ struct Shared {
     served: served::Registry,
     /// The bounds on calls of components.
     permits: calls::Permits,
-    /// Wakes the handover: something arrived.
+    /// Wakes the handover after an inbound message was stored.
     arrived: Notify,
     /// Wakes the outbox: a message may be sent now that could not before.
     outbox: Notify,
-    /// The latest words to people whom nobody knows.
+    /// The latest notices to unknown senders.
     reported: Mutex<unknown_senders::RecentNotices>,
     /// Wrong pairing codes of users lately.
     guesses: Mutex<pairing::Guesses>,
@@ -130,7 +130,7 @@ struct Shared {
     previews: previews::Previews,
     /// Previews that a host which is killed leaves to the next one.
     stored_previews: previews::Stored,
-    /// The messages that are stored, and of which their services wait to be told.
+    /// The stored messages that their services wait to have acknowledged.
     acknowledgements: acknowledging::Acknowledgements,
 }
 
@@ -143,7 +143,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Connectors {
-    /// Starts what is configured. It goes on with everything that arrived or was queued before.
+    /// Starts the configured connectors. They continue with all earlier inbound and queued
+    /// messages.
     pub(crate) async fn start(core: Arc<Core>) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             core: core.clone(),
@@ -176,8 +177,8 @@ impl Connectors {
         Ok(Self { shared })
     }
 
-    /// Serves the connectors of the configuration, which was replaced. Those that are as they were
-    /// go on; work under way ends as it began.
+    /// Serves the connectors of the new configuration. Unchanged ones continue; work under way ends
+    /// as it began.
     pub(crate) async fn replaced(&self) -> Result<(), Error> {
         self.shared.serve().await
     }

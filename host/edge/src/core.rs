@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Milliseconds until a task goes on that panicked.
+/// Milliseconds until a task that panicked is restarted.
 const AFTER_PANIC_MS: u64 = 1_000;
 
 /// The things that all of the edge shares.
@@ -25,7 +25,7 @@ pub(crate) struct Core {
     settings: RwLock<Arc<EdgeSettings>>,
     /// Number of replacements of the settings.
     replaced: watch::Sender<u64>,
-    /// Cancelled when nothing new is to be begun.
+    /// Cancelled when no new work may begin.
     pub(crate) stopping: CancellationToken,
     tasks: TaskTracker,
 }
@@ -52,7 +52,7 @@ impl Core {
         self.broker.clock().now()
     }
 
-    /// Returns what is configured now.
+    /// Returns the present configuration.
     pub(crate) fn settings(&self) -> Arc<EdgeSettings> {
         self.settings
             .read()
@@ -60,7 +60,7 @@ impl Core {
             .clone()
     }
 
-    /// Returns the component of this name, with what it is granted.
+    /// Returns the component of this name, with its grant.
     pub(crate) fn component(&self, name: &str) -> Option<Arc<Entry>> {
         self.broker.catalogue().entry(name).cloned()
     }
@@ -79,8 +79,8 @@ impl Core {
         self.replaced.subscribe()
     }
 
-    /// Starts a task that goes on until the edge stops. After a panic it begins anew: all that it
-    /// knows is in the store. Its reads of the store give way to those of requests.
+    /// Starts a task that runs until the edge stops. After a panic it restarts: all its data are in
+    /// the store. Its reads of the store have a lower priority than those of requests.
     pub(crate) fn keep_up<F>(
         self: &Arc<Self>,
         name: &'static str,

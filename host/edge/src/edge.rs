@@ -9,7 +9,7 @@ use runtime::Runtime;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time that work under way has to come to a commit when the edge stops.
+/// The time that work under way has to reach a commit when the edge stops.
 const LEAVE: Duration = Duration::from_secs(5);
 
 /// The parts that an edge is made of.
@@ -32,10 +32,10 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// Starts the edge. It goes on with whatever was accepted before and not dealt with.
+    /// Starts the edge. It continues with everything that was accepted before and not processed.
     ///
     /// # Errors
-    /// The store cannot be read, or what is configured cannot be recorded.
+    /// The store cannot be read, or the configuration cannot be recorded.
     pub async fn start(parts: EdgeParts) -> Result<Self, Error> {
         let core = Core::new(parts.broker, parts.runtime, parts.settings);
         let triggers = Triggers::start(core.clone()).await?;
@@ -47,11 +47,11 @@ impl Edge {
         })
     }
 
-    /// Puts another configuration in the place of the present one. Work under way ends as it began.
+    /// Replaces the present configuration. Work under way ends as it began.
     ///
     /// # Errors
-    /// The store cannot be read, or what is configured cannot be recorded. The settings are in
-    /// force all the same, and the triggers are compared again at the next start.
+    /// The store cannot be read, or the configuration cannot be recorded. The settings are in force
+    /// all the same, and the triggers are compared again at the next start.
     pub async fn replace(&self, settings: EdgeSettings) -> Result<(), Error> {
         self.core.replace(settings);
         self.triggers.replaced().await?;
@@ -70,8 +70,8 @@ impl Edge {
         &self.connectors
     }
 
-    /// Stops the edge before its broker stops. Everything that was accepted and not dealt with goes
-    /// on at the next start.
+    /// Stops the edge before its broker stops. Everything that was accepted and not processed
+    /// continues at the next start.
     pub async fn stop(&self) {
         self.core.stop(LEAVE).await;
     }

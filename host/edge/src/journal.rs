@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use uuid::Uuid;
 
-/// The one who brings an event about, and the time of it.
+/// The actor that causes an event, and the time of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     actor: String,

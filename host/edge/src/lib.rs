@@ -1,13 +1,14 @@
-//! The edge: where the world comes in besides the API, and where words leave besides event streams.
+//! The edge: further ways for messages into the host besides the API, and out of it besides event
+//! streams.
 //!
-//! A trigger turns trigger events (a time, a webhook call, files that changed, something that
-//! happened on the host) into messages for agents. A connector translates between a chat service
-//! and the host. Both are components; the host owns schedules, state, retries, cursors, and the
-//! record of what came and what went. Whatever arrives becomes an input of a session through
-//! [`Broker::post_inbound_message`](broker::Broker::post_arrival), durable before anybody outside
-//! is told that it arrived, and under an idempotency key that follows from the sender's own id of
-//! it, so that the same outbound message twice is one input. Rules are in `domain::trigger` and
-//! `domain::connector`; the order of things is here. Never in here: wasmtime, SQL, HTTP routes.
+//! A trigger turns trigger events (a time, a webhook call, changed files, an event on the host)
+//! into messages for agents. A connector translates between a chat service and the host. Both are
+//! components; the host owns schedules, state, retries, cursors, and the record of inbound and
+//! outbound messages. Each inbound message becomes an input of a session through
+//! [`Broker::post_inbound_message`](broker::Broker::post_arrival). It is durable before it is
+//! acknowledged to the service, and has an idempotency key derived from the sender's own id of it,
+//! so that a message sent twice is one input. Rules are in `domain::trigger` and
+//! `domain::connector`; the order of the work is here. Never in here: wasmtime, SQL, HTTP routes.
 //!
 //! ## Where things are
 //!

@@ -1,5 +1,5 @@
-//! Commands under their user's idempotency key: done once, and answered the same when they come
-//! again.
+//! Commands under their user's idempotency key: executed once, with the same answer to each
+//! repetition.
 
 use crate::core::Core;
 use crate::refusals::{key_malformed, key_reused};
@@ -11,7 +11,7 @@ use store::Key;
 /// The length of an idempotency key, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
-/// A request, as far as its key says whether it was made before.
+/// A request, with the result of looking up its key.
 #[derive(Debug)]
 pub(crate) enum Once {
     /// It is new, and its commit has this key; none for a request without one.
@@ -20,8 +20,8 @@ pub(crate) enum Once {
     Before(Vec<u8>),
 }
 
-/// Looks whether a request was made before. `asked` is all that its user asks for, and `reply` what
-/// a repetition is answered with.
+/// Looks up whether a request was made before. `asked` describes the whole request, and `reply` is
+/// the answer to a repetition.
 ///
 /// # Errors
 /// The key is none, or belongs to another request.

@@ -6,7 +6,7 @@ use domain::trigger::{
     PENDING_MAX, SpecFault, TRIGGERS_MAX, TRIGGERS_OF_USER_MAX, TriggerKind, TriggerName,
 };
 
-/// The place in a request that says what a trigger is.
+/// The place of a trigger's definition in a request.
 const SPEC: &str = "/spec";
 
 domain::refusals! {
@@ -15,7 +15,7 @@ domain::refusals! {
     trigger_exists(name: &TriggerName) = TriggerExists:
         "there is a trigger `{name}` already; change it with PUT /api/triggers/{name}, or choose \
          another name";
-    /// The refusal to make, change or remove a trigger whose name is one of the configuration's.
+    /// The refusal to make, change or remove a trigger whose name belongs to the configuration.
     trigger_configured(name: &TriggerName) = TriggerConfigured:
         "`{name}` is a trigger of the configuration: change it there, or pause it with POST \
          /api/triggers/{name}/pause";
@@ -37,7 +37,7 @@ domain::refusals! {
         "this idempotency key belongs to another request; use a new one";
 }
 
-/// The refusal to run a trigger by hand that is fired by something that somebody has to send.
+/// The refusal to run a trigger by hand whose trigger events have to be sent by a caller.
 pub(crate) fn not_run_by_hand(kind: &TriggerKind) -> Refusal {
     let message = format!(
         "only a schedule and a heartbeat are run by hand, and this one is fired by `{}`",
@@ -46,12 +46,12 @@ pub(crate) fn not_run_by_hand(kind: &TriggerKind) -> Refusal {
     Refusal::new(ErrorCode::Invalid, message).at("path:trigger")
 }
 
-/// The refusal of what a trigger is to be, for a fault in one of its fields.
+/// The refusal of a trigger's definition, for a fault in one of its fields.
 pub(crate) fn invalid_spec(fault: &SpecFault) -> Refusal {
     invalid_field(&fault.field, fault.to_string())
 }
 
-/// The refusal of a field of what a trigger is to be, such as `files.folder`.
+/// The refusal of a field of a trigger's definition, such as `files.folder`.
 pub(crate) fn invalid_field(field: &str, message: impl Into<String>) -> Refusal {
     let field = format!("{SPEC}/{}", field.replace('.', "/"));
     Refusal::new(ErrorCode::Invalid, message).at(field)

@@ -7,13 +7,13 @@ use domain::trigger::{TriggerName, TriggerSpec};
 use std::collections::BTreeMap;
 
 /// The edge's part of the configuration, which is replaced as a whole. The components of triggers
-/// and connectors are in the broker's catalogue, with what they are granted.
+/// and connectors are in the broker's catalogue, with their grants.
 #[derive(Debug, Clone, Default)]
 pub struct EdgeSettings {
     /// The triggers of the configuration. Those that were made over the API are in the store.
     pub triggers: BTreeMap<TriggerName, TriggerSpec>,
     /// The connectors.
     pub connectors: BTreeMap<ConnectorName, ConnectorSpec>,
-    /// The host's secrets. Those with which calls from outside are verified are among them.
+    /// The host's secrets, including those that verify calls from outside.
     pub secrets: Secrets,
 }

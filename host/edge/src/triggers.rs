@@ -1,26 +1,26 @@
-//! Triggers: what makes the host speak to an agent without being spoken to.
+//! Triggers: messages from the host to an agent without a user's message.
 //!
-//! A trigger event is accepted first, in a commit of its own. Then the trigger's component is
+//! A trigger event is first accepted, in a commit of its own. Then the trigger's component is
 //! called on it, and one commit stores its messages, the trigger's new state and the
 //! acknowledgement. At last each message is handed to its session through the broker, under an
-//! idempotency key that follows from the trigger event. After a crash each of these is done again
-//! from the store, and counts once. One event of a trigger is dealt with at a time, in the order in
-//! which they were accepted.
+//! idempotency key that is derived from the trigger event. After a crash each of these steps is
+//! repeated from the store, and counts once. One event of a trigger is processed at a time, in the
+//! order of acceptance.
 //!
 //! - triggers of the configuration: `triggers/definitions.rs`; commands of users and operators:
-//!   `triggers/commands.rs`; checks of what a trigger is to be: `triggers/checks.rs`, and of its
+//!   `triggers/commands.rs`; checks of a trigger's definition: `triggers/checks.rs`, and of its
 //!   targets: `triggers/targets.rs`
 //! - times that come due: `triggers/clock.rs`; heartbeats: `triggers/heartbeat.rs`
 //! - webhook calls: `triggers/webhook.rs`
 //! - files that change: `triggers/files.rs` and `triggers/files/`, and a scan of a folder:
 //!   `triggers/scan.rs`
-//! - events of the host: `triggers/host_events.rs`, and what they say: `triggers/host_events/`
-//! - the order in which trigger events are dealt with: `triggers/dispatch.rs`, and those that were
-//!   asked for by hand of triggers that stand still: `triggers/by_hand.rs`
+//! - events of the host: `triggers/host_events.rs`, and their content: `triggers/host_events/`
+//! - the order in which trigger events are processed: `triggers/dispatch.rs`, and those requested
+//!   by hand of inactive triggers: `triggers/by_hand.rs`
 //! - one trigger event: the call of its component in `triggers/trigger_run.rs`, its messages in
-//!   `triggers/posting.rs`, what failed in `triggers/failing.rs`
-//! - what the ledger has of a trigger run: `triggers/ledger.rs`
-//! - turns that do not come to an end: `triggers/watchdog.rs`
+//!   `triggers/posting.rs`, its failures in `triggers/failing.rs`
+//! - the ledger's entries for a trigger run: `triggers/ledger.rs`
+//! - turns that do not end: `triggers/watchdog.rs`
 
 mod by_hand;
 mod checks;
@@ -89,13 +89,13 @@ pub struct Triggers {
 #[derive(Debug)]
 pub(crate) struct Shared {
     core: Arc<Core>,
-    /// Wakes the clock: a time that comes due may have changed.
+    /// Wakes the clock: the next due time may have changed.
     due: Notify,
-    /// Wakes the dispatch: a trigger event was accepted, or may be dealt with now.
+    /// Wakes the dispatch: a trigger event was accepted, or may be processed now.
     open: Notify,
     /// A counter that changes whenever triggers are defined, changed, paused, resumed or removed.
     changed: watch::Sender<u64>,
-    /// Lock that is held while triggers are defined. Two together could take the same name.
+    /// Lock that is held while triggers are defined. Two at once could take the same name.
     defining: Mutex<()>,
     /// Permits for webhook calls that are stored at a time.
     accepting: Semaphore,
@@ -146,7 +146,7 @@ impl Triggers {
         definitions::compare(&self.shared).await.map(drop)
     }
 
-    /// Returns what the triggers share.
+    /// Returns the state that the triggers share.
     #[cfg(test)]
     pub(crate) fn shared_for_tests(&self) -> &Shared {
         &self.shared

@@ -1,8 +1,9 @@
-//! The API key under which a task works: whatever the task stores for a user came with it.
+//! The API key under which a task works: everything that the task stores for a user is charged to
+//! this key.
 //!
-//! Set around a whole request, so that no command can forget it. A task that such a task starts
-//! works under no key, unless it is handed the key: a driver does not work under that of whoever
-//! woke it.
+//! The key is set around a whole request, so no command can forget it. A task that is spawned from
+//! such a task works under no key unless it is given the key. In particular, a driver does not work
+//! under the key of the caller that woke it.
 
 use domain::key::KeyId;
 

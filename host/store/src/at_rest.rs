@@ -1,5 +1,5 @@
-//! Reads of a store that nobody has open. Its database stays as it is: it is neither migrated nor
-//! written.
+//! Reads of a store that no process has open. The database stays unchanged: it is neither migrated
+//! nor written.
 
 use crate::open::{DATABASE, DataDir, OpenError, assert_sqlite, readable};
 use crate::read::components::newest_admissions;
@@ -10,11 +10,12 @@ use crate::sql::{self, Sql};
 use domain::event::ComponentAdmitted;
 use std::path::Path;
 
-/// Returns the newest admission of each of these components that was ever admitted, by the database
-/// of a data directory. None where there is no database.
+/// Returns the newest recorded admission of each of these components, read from the database of a
+/// data directory. None if there is no database.
 ///
 /// # Errors
-/// [`OpenError::Locked`] while another process has it; otherwise the reason why it cannot be read.
+/// [`OpenError::Locked`] while another process has it open; otherwise the reason why it cannot be
+/// read.
 pub fn admissions_at_rest(
     dir: &Path,
     components: &[String],
@@ -26,7 +27,8 @@ pub fn admissions_at_rest(
 /// Nothing where there is no database.
 ///
 /// # Errors
-/// [`OpenError::Locked`] while another process has it; otherwise the reason why it cannot be read.
+/// [`OpenError::Locked`] while another process has it open; otherwise the reason why it cannot be
+/// read.
 pub fn kept_at_rest(dir: &Path) -> Result<Kept, OpenError> {
     read_at_rest(dir, kept)
 }

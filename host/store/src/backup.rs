@@ -1,8 +1,8 @@
 //! Backups of an open store, and stores made from them.
 //!
 //! A backup is one file: the database as it was at one point in time, complete with the store's id.
-//! The file gets its name only when all of it is on the disk. It carries a mark, which tells every
-//! store made from it apart from the original, until an
+//! The file gets its name only when all of it is on the disk. It carries a mark, which
+//! distinguishes every store made from it from the original until an
 //! [`Event::HostRestored`](domain::event::Event::HostRestored) is committed.
 
 use crate::copy::{Uncopied, copy};
@@ -58,7 +58,7 @@ pub enum BackupError {
 /// Reason why a backup was not restored. The directory holds no store then.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The directory holds something: a store is restored into an empty one.
+    /// The directory is not empty. A store is restored only into an empty one.
     #[error("`{}` is not empty", dir.display())]
     NotEmpty {
         /// The directory.
@@ -113,9 +113,8 @@ pub struct Restored {
 }
 
 impl Store {
-    /// Copies the store, as it is at one point in time, to a file that is not there yet: that of
-    /// the end of the copying. Commits go on between its chunks, and the write-ahead log does not
-    /// grow by it.
+    /// Copies the store to a new file, as of the point in time at which the copying ends. Commits
+    /// go on between the chunks of the copy, and the write-ahead log does not grow because of it.
     pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
         let to = to.to_owned();
         let closed = || BackupError::Database {
@@ -124,7 +123,7 @@ impl Store {
         let writer = self.senders().ok_or_else(closed)?.writer;
         let (reply, answer) = oneshot::channel();
         let path = to.clone();
-        // Its end takes as long as the disk takes, so it gets a thread of its own.
+        // It ends only as fast as the disk allows, so it gets a thread of its own.
         let thread = std::thread::Builder::new()
             .name("store-backup".to_owned())
             .spawn(move || {
@@ -142,8 +141,8 @@ impl Store {
         })
     }
 
-    /// Returns the backup from which this store was restored, if any. The mark stays until it has
-    /// been decided what becomes of the work that was under way in it.
+    /// Returns the backup from which this store was restored, if any. The mark stays until a
+    /// decision about the backup's unfinished work is stored.
     pub async fn backup_mark(&self) -> Result<Option<BackupMark>, ReadError> {
         self.read(mark).await
     }
@@ -160,7 +159,7 @@ fn write(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
         path: to.to_owned(),
         source,
     };
-    // What an attempt that crashed left must not be taken for a part of this one.
+    // Leftovers of an attempt that crashed must not be mistaken for a part of this one.
     for rest in ["-journal", "-wal", "-shm"] {
         let _ = fs::remove_file(beside(&unfinished, rest));
     }
@@ -173,7 +172,7 @@ fn write(writer: SyncSender<Request>, to: &Path) -> Result<(), BackupError> {
     written
 }
 
-/// A path with something after its name.
+/// Returns a path with a suffix after its file name.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -205,8 +204,7 @@ fn set_mark(sql: &Sql<'_>, made_at: Timestamp) -> sql::Result<()> {
     meta::note(sql, MARK, &to_json(&mark)?)
 }
 
-/// Takes the mark away: within the transaction that says what became of the work that was under
-/// way.
+/// Removes the mark, within the transaction that records the decision about unfinished work.
 pub(crate) fn unmark(sql: &Sql<'_>) -> sql::Result<()> {
     meta::remove(sql, MARK)
 }
@@ -283,7 +281,7 @@ fn duplicate(backup: &Path, database: &Path) -> io::Result<()> {
     to.sync_all()
 }
 
-/// The id and the verification of a copied backup, if it is intact.
+/// Returns the id and the verification of a copied backup, if it is intact.
 fn inspect(backup: &Path, database: &Path) -> Result<(String, Verification), RestoreError> {
     let damaged = |detail: String| RestoreError::Damaged {
         path: backup.to_owned(),

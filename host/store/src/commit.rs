@@ -10,9 +10,9 @@ use std::fmt;
 
 /// A set of changes that are stored together or not at all.
 ///
-/// Its guards look at the store as it was before its own events. Then the events are appended in
-/// order, and every projection sees each event after the ones before it. What it has of a user came
-/// with the API key of the task that asks ([`crate::under_api_key`]).
+/// Its guards see the store as it was before its own events. Then the events are appended in order,
+/// and every projection sees each event after the ones before it. Everything that it stores of a
+/// user is charged to the API key of the committing task ([`crate::under_api_key`]).
 #[derive(Debug, Clone, Default)]
 pub struct Commit {
     /// Events, stream by stream.
@@ -106,10 +106,10 @@ pub struct Key {
     pub key: String,
     /// The digest of the request: another request under the same name is refused.
     pub request: Digest,
-    /// The reply when the same request comes again.
+    /// The reply to a repetition of the same request.
     pub reply: Vec<u8>,
-    /// The session that it is about, with which it is forgotten; without, that of the commit's
-    /// first event, or its agent.
+    /// The session that the request concerns; the record is deleted with that session. By default
+    /// it is the session of the commit's first event, or its agent.
     pub about: Option<SessionId>,
 }
 
@@ -124,19 +124,20 @@ pub struct Snapshot {
     pub state: Vec<u8>,
 }
 
-/// Result of a commit that landed. It is durable.
+/// The result of a commit that landed. It is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
     /// The position of its first event.
     pub first_position: u64,
-    /// The position of its last event; one less than the first when it had none.
+    /// The position of its last event. Without events, it is one less than the position of the next
+    /// event.
     pub last_position: u64,
     /// The version of each of its streams afterwards, each stream once, in the order of its
     /// appends.
     pub versions: Vec<(Stream, u64)>,
     /// True if the commit accepted inputs and all of them can wait for an open run without a
-    /// notification. That run takes them in at its end or after another step, not now: its driver
-    /// looks for them then.
+    /// notification. That run takes them in at its end or after another step: its driver checks for
+    /// them then.
     pub waits_unheard: bool,
 }
 
@@ -158,10 +159,10 @@ pub enum CommitError {
     /// Too many commits wait. Try again shortly.
     #[error("too many commits are waiting")]
     Busy,
-    /// The disk is full. Reads go on; commits are taken again as soon as there is space.
+    /// The disk is full. Reads still work. Commits are accepted again as soon as there is space.
     #[error("no space is left to store anything")]
     Full,
-    /// The database did not take it, and may take it later.
+    /// The database did not accept it, and may accept it later.
     #[error("the store is not available")]
     Unavailable {
         /// The cause.
@@ -176,8 +177,8 @@ pub enum CommitError {
         #[source]
         source: Source,
     },
-    /// Something stored that it rests on does not read as what it should be: a newer version wrote
-    /// it, or it was damaged. Another try fails until that is mended.
+    /// Stored data that the commit depends on is not in the expected form: a newer version wrote
+    /// it, or it was damaged. A retry fails until the data is repaired.
     #[error("something stored that this rests on does not read as what it should be")]
     Unreadable {
         /// The cause.
@@ -189,7 +190,7 @@ pub enum CommitError {
     Closed,
 }
 
-/// A transaction that is not made because what comes before it could not be read.
+/// Conversion for a transaction that is not attempted because a read before it failed.
 impl From<ReadError> for CommitError {
     fn from(error: ReadError) -> Self {
         match error {
@@ -209,7 +210,7 @@ impl From<ReadError> for CommitError {
 pub struct Conflict {
     /// The part of the commit that did not hold.
     pub clash: Clash,
-    /// Human-readable description of what was found instead.
+    /// Human-readable description of the actual state.
     pub detail: String,
 }
 
@@ -220,7 +221,7 @@ pub enum Clash {
     Stream(Stream),
     /// This guard.
     Guard(Guard),
-    /// An event of it contradicts what is stored, such as a second agent at a path: a guard is
+    /// One of its events contradicts stored data, such as a second agent at a path: a guard is
     /// missing.
     Row,
 }

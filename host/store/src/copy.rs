@@ -1,6 +1,5 @@
-//! A copy of the database, made chunk by chunk: what backups are, and what is read instead of the
-//! store when an inspection of all of it takes so long that it would keep the write-ahead log from
-//! beginning anew.
+//! A copy of the database, made chunk by chunk. Backups are such copies. Long inspections read one
+//! instead of the store, because they would keep the write-ahead log from starting over.
 
 use crate::read::ReadError;
 use crate::readers::connect;
@@ -24,12 +23,12 @@ pub(crate) fn remove(database: &Path) {
 pub(crate) enum Uncopied {
     /// The store was closed.
     Closed,
-    /// The database or the file did not do something.
+    /// The database or the file reported an error.
     Database(sql::Error),
 }
 
-/// Has a store's writer copy its database to an empty file, and waits for it. A waiting caller does
-/// not keep the store from being closed. The copy is one file, without a log beside it.
+/// Makes a store's writer copy its database to an empty file, and waits for the copy. A waiting
+/// caller does not keep the store from being closed. The copy is one file, without a log.
 pub(crate) fn copy(writer: SyncSender<Request>, to: &Path) -> Result<Connection, Uncopied> {
     let (reply, answer) = oneshot::channel();
     writer

@@ -1,4 +1,4 @@
-//! Notes of the edge beside the events: how far it has come with something that it can do again.
+//! Notes of the edge in addition to the events: its progress in work that it can repeat.
 
 use crate::commit::CommitError;
 use crate::meta;
@@ -16,8 +16,8 @@ impl Store {
             .await
     }
 
-    /// Keeps a note of the edge, in place of an earlier one of this name. It takes a turn of the
-    /// writer, so it is for now and then. A rebuild leaves it as it is.
+    /// Stores a note of the edge and replaces an earlier one of this name. It takes a turn of the
+    /// writer, so use it rarely. A rebuild does not change it.
     pub async fn set_edge_note(
         &self,
         name: &'static str,

@@ -32,11 +32,11 @@ pub const CRASH_POINTS: &[&str] = &[
     "store.purge.rewritten",
 ];
 
-/// Passes the place of this name: dies here, without unwinding, or panics, if the environment says
-/// so.
+/// Passes the fault point of this name. Exits here without unwinding, or panics, if the environment
+/// asks for it.
 ///
 /// # Panics
-/// When the environment says so.
+/// If the environment asks for it.
 #[inline]
 pub fn point(name: &str) {
     static WANTED: OnceLock<Option<Wanted>> = OnceLock::new();
@@ -59,7 +59,7 @@ pub fn point(name: &str) {
     }
 }
 
-/// A text that a test looks for in payloads, once it was read from the environment.
+/// A text that a test searches for in payloads, once it was read from the environment.
 type Words = OnceLock<Option<String>>;
 
 #[expect(
@@ -93,7 +93,7 @@ fn contains(payload: &[u8], words: &str) -> bool {
 }
 
 /// Returns whether a test wants an event with this payload to be impossible to store.
-/// `AGENT_HOST_UNSTORABLE` holds the text to look for.
+/// `AGENT_HOST_UNSTORABLE` has the text to search for.
 pub(crate) fn is_unstorable(payload: &[u8]) -> bool {
     static WORDS: Words = Words::new();
 
@@ -115,8 +115,8 @@ pub(crate) const PANICS_IN_TESTS: &str = "a projection panics on this";
 
 /// Fails on an event as a faulty projection would.
 ///
-/// The row of an event that contains the text in `AGENT_HOST_CONTRADICTS_ON` contradicts one that
-/// is stored. For an event with the text in `AGENT_HOST_MISREADS_ON`, a stored row cannot be read.
+/// The row of an event that contains the text in `AGENT_HOST_CONTRADICTS_ON` contradicts a stored
+/// row. For an event with the text in `AGENT_HOST_MISREADS_ON`, a stored row cannot be read.
 pub(crate) fn refuse(event: Option<&Event>) -> sql::Result<()> {
     static CONTRADICTS: Words = Words::new();
     static MISREADS: Words = Words::new();
@@ -132,7 +132,7 @@ pub(crate) fn refuse(event: Option<&Event>) -> sql::Result<()> {
 }
 
 /// Panics as a faulty fold would, on reading an event that contains the text in
-/// `AGENT_HOST_READING_PANICS_ON`. Dies as for want of memory, on one with the text in
+/// `AGENT_HOST_READING_PANICS_ON`. Exits as if out of memory on an event with the text in
 /// `AGENT_HOST_READING_DIES_ON`.
 pub(crate) fn read(payload: &[u8]) {
     static PANICS: Words = Words::new();

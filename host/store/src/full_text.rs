@@ -1,9 +1,9 @@
 //! Full-text index, which follows the searchable rows with a delay.
 //!
-//! Nothing but search rests on it, so no commit waits for text to be split into words. A cursor
-//! says up to which row the index has them, and the writer advances it between commits, many rows
-//! at once, without a sync of its own. A search first has the index brought up to date. A crash
-//! leaves the cursor where the index is, because both are written together.
+//! Only search depends on it, so no commit waits for text to be split into words. A cursor marks
+//! the last indexed row. The writer advances it between commits, many rows at once, without a sync
+//! of its own. A search first has the index brought up to date. After a crash the cursor and the
+//! index still match, because both are written together.
 
 use crate::fault;
 use crate::meta;
@@ -33,7 +33,7 @@ pub(crate) const ALL: Search = Search {
     matches: "recall_index MATCH :words",
     rank: "bm25(recall_index, 0.0, 1.0)",
 };
-/// Notes, by an index that has nothing else.
+/// The notes, in an index of their own.
 pub(crate) const NOTES: Search = Search {
     found: "notes_index JOIN recall r ON r.id = notes_index.rowid",
     matches: "notes_index MATCH :words",
@@ -50,7 +50,7 @@ pub(crate) struct Words {
     pub(crate) is_note: bool,
 }
 
-/// The last row that was indexed, or had nothing to be indexed; 0 before the first.
+/// Returns the last row that was indexed or had no words; 0 before the first.
 pub(crate) fn cursor(sql: &Sql<'_>) -> sql::Result<i64> {
     Ok(sql
         .one(
@@ -67,17 +67,17 @@ pub(crate) fn is_behind(sql: &Sql<'_>) -> sql::Result<bool> {
     sql.exists(text, [])
 }
 
-/// Returns whether the index has a row. It lacks rows without words, and those over whose words
-/// the host panicked.
+/// Returns whether the index has a row. It lacks rows without words, and rows whose words made the
+/// host panic.
 pub(crate) fn has(sql: &Sql<'_>, id: i64) -> sql::Result<bool> {
     sql.exists("SELECT 1 FROM recall_index_docsize WHERE id = ?1", [id])
 }
 
-/// Indexes the next rows, none of which comes after `last`, and returns whether that was all. Runs
-/// within an open transaction.
+/// Indexes the next rows up to `last`, and returns whether all of them are done. Runs within an
+/// open transaction.
 ///
-/// A row over which this panics is passed over, and not found. Otherwise it would end the process
-/// at every start.
+/// A row whose indexing panics is skipped, and searches do not find it. Otherwise it would end the
+/// process at every start.
 pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> sql::Result<bool> {
     let before = cursor(sql)?;
     let ids: Vec<i64> = sql.all(
@@ -90,8 +90,8 @@ pub(crate) fn index_some(sql: &Sql<'_>, last: i64) -> sql::Result<bool> {
         if bytes >= BYTES_MAX {
             break;
         }
-        // Nothing that panics comes between the statements that write a row, so no half of it is
-        // left to undo.
+        // Nothing between the statements that write a row can panic, so a half-written row never
+        // has to be undone.
         match caught(|| index_row(sql, *id)) {
             Ok(added) => bytes += added?,
             Err(panic) => tracing::error!(
@@ -160,8 +160,7 @@ pub(crate) fn index_through(sql: &Sql<'_>, last: i64) -> sql::Result<()> {
     Ok(())
 }
 
-/// Prepares the removal of words. Without this an index would note that they are gone, and keep
-/// them.
+/// Prepares the removal of words. Without it, an index would mark them as deleted and keep them.
 pub(crate) fn begin_removal(sql: &Sql<'_>) -> sql::Result<()> {
     let text = "INSERT INTO recall_index (recall_index, rank) VALUES ('secure-delete', 1)";
     sql.write(text, [])?;
@@ -196,11 +195,11 @@ pub(crate) fn remove(sql: &Sql<'_>, id: i64, words: &Words) -> sql::Result<()> {
     Ok(())
 }
 
-/// Has a connection see what the indices are like by now.
+/// Makes a connection read the current structure of the indices.
 ///
-/// Their check goes by what the connection last saw of their structure, and takes a later commit
-/// for damage (SQLite 3.54's `fts5IntegrityMethod` leaves out what every search does first: looking
-/// whether the structure is still the same).
+/// Their integrity check uses the structure that the connection last read, and mistakes a later
+/// commit for damage. SQLite 3.54's `fts5IntegrityMethod` omits the check for a changed structure
+/// with which every search begins.
 pub(crate) fn see(sql: &Sql<'_>) -> sql::Result<()> {
     for search in [
         "SELECT 1 FROM recall_index WHERE recall_index MATCH 'body : \"\"'",
@@ -233,7 +232,7 @@ pub(crate) fn are_same(left: &Connection, right: &Connection) -> sql::Result<boo
         match left.same_rows(right, text) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            // An index that cannot be read says something else.
+            // An index that cannot be read returns another error.
             Err(error) if error.failure() == Some(Failure::Corrupt) => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -252,7 +251,7 @@ pub(crate) fn clear(sql: &Sql<'_>) -> sql::Result<()> {
     meta::remove(sql, INDEXED)
 }
 
-/// Clears the index of notes, if it has none any more: one that lost its last words is not quite as
+/// Clears the index of notes if no notes are left. An index that lost its last words differs from
 /// one that never had any.
 pub(crate) fn clear_empty_notes(sql: &Sql<'_>) -> sql::Result<()> {
     if sql.exists("SELECT 1 FROM notes_index_docsize", [])? {

@@ -66,14 +66,14 @@ impl Guard {
         self.condition().questions()
     }
 
-    /// Judges the answers to the questions, and describes what is there instead when the condition
-    /// does not hold. Fails for an answer that does not read as what it should be.
+    /// Judges the answers to the questions. Returns a description of the actual state if the
+    /// condition does not hold. Fails for an answer that is not in the expected form.
     pub(crate) fn judge(&self, answers: &Answers) -> sql::Result<Option<String>> {
         self.condition().judge(answers)
     }
 
-    /// Returns what the answers rest on: a commit that changes none of it leaves the judgement as
-    /// it is.
+    /// Returns the data that the answers depend on. A commit that changes none of it does not
+    /// change the judgement.
     #[must_use]
     pub fn footprint(&self) -> Footprint {
         self.condition().footprint()
@@ -110,7 +110,7 @@ conditions! {
     Connector(ConnectorGuard)
 }
 
-/// Returns the description of what is there instead, unless the condition holds.
+/// Returns the description of the actual state, unless the condition holds.
 fn unless(holds: bool, detail: impl FnOnce() -> String) -> Option<String> {
     if holds { None } else { Some(detail()) }
 }

@@ -15,7 +15,7 @@ const STALLED_MS: u64 = 10_000;
 /// Milliseconds after a read that failed during which reads count as failing.
 const READ_FAILED_MS: u64 = 5_000;
 
-/// State of the writer: tells whether commits are taken at this moment.
+/// State of the writer: whether commits are accepted at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = StoreHealth)]
@@ -27,8 +27,8 @@ pub enum Health {
     /// The last transaction failed as a whole and none has become durable since. The writer tries
     /// one every second until it succeeds.
     Failing,
-    /// The writer has been at one transaction for more than ten seconds: the disk does not answer.
-    /// What is asked meanwhile is refused as busy; what was asked before may still become durable.
+    /// The writer has been at one transaction for more than ten seconds: the disk does not respond.
+    /// New requests are refused as busy; earlier ones may still become durable.
     Stalled,
 }
 
@@ -39,11 +39,12 @@ pub(crate) struct Vitals {
     full: AtomicBool,
     failing: AtomicBool,
     /// Milliseconds from the epoch to the start of the writer's current work, plus one. It is 0
-    /// while the writer waits for something to do.
+    /// while the writer is idle.
     since: AtomicU64,
     /// The same of the last read that failed; 0 while none has.
     read_failed: AtomicU64,
-    /// The same of the last read that the disk failed, and not what the file holds.
+    /// The same for the last read that failed because of the disk rather than the content of the
+    /// file.
     disk_failed: AtomicU64,
     pub(crate) probe: Probe,
 }
@@ -78,8 +79,8 @@ impl Vitals {
         }
     }
 
-    /// Returns the writer's state. A stalled writer comes first, because then nothing else is known
-    /// for certain.
+    /// Returns the writer's state. A stalled writer takes precedence, because all other states are
+    /// then uncertain.
     pub(crate) fn health(&self) -> Health {
         if self.is_stalled() {
             Health::Stalled
@@ -100,7 +101,7 @@ impl Vitals {
         self.failing.load(Ordering::Relaxed)
     }
 
-    /// Notes how a read went, if that says anything of the disk.
+    /// Records the result of a read, if the result indicates the state of the disk.
     pub(crate) fn note_read<T>(&self, read: &sql::Result<T>) {
         let failure = read.as_ref().err().and_then(Error::failure);
         if matches!(
@@ -129,12 +130,12 @@ impl Vitals {
         at > 0 && self.ms().saturating_sub(at - 1) < READ_FAILED_MS
     }
 
-    /// The writer begins something.
+    /// Records that the writer begins some work.
     pub(crate) fn begins(&self) {
         self.since.store(self.ms() + 1, Ordering::Relaxed);
     }
 
-    /// The writer waits for something to do.
+    /// Records that the writer is idle.
     pub(crate) fn rests(&self) {
         self.since.store(0, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! Notes on sessions over which the process may have ended: those that a start is about to read for
-//! the first time, and those that are suspected because they were at work.
+//! Notes on sessions that may have ended the process. A start is about to read them for the first
+//! time, or they are suspected because they were working.
 
 use crate::commit::CommitError;
 use crate::meta;
@@ -23,8 +23,8 @@ impl Store {
         self.noted(POLLS).await
     }
 
-    /// Notes these sessions in place of those noted before. Once this returns, a process that opens
-    /// the store after a crash can tell.
+    /// Stores the noted sessions, and replaces those noted before. Once this returns, a process
+    /// that opens the store after a crash can read them.
     pub async fn note_inspections(
         &self,
         inspections: BTreeMap<SessionId, u32>,
@@ -37,7 +37,7 @@ impl Store {
         self.noted(SUSPICIONS).await
     }
 
-    /// Notes suspicions in place of those noted before, as durably as looks.
+    /// Stores suspicions and replaces those noted before, as durably as inspections.
     pub async fn note_suspicions(&self, suspicions: Suspicions) -> Result<(), CommitError> {
         self.note_in_place(SUSPICIONS, suspicions).await
     }

@@ -1,38 +1,38 @@
 //! The host's memory: an append-only store of events with everything that is derived from them, on
 //! an embedded database.
 //!
-//! It stands apart so that nothing above it knows which database that is. A [`Commit`] goes in as a
-//! whole or not at all, and is acknowledged only when it is durable; whatever else can be asked is
-//! a projection of events, written in the same transaction and rebuildable. Never in here: business
-//! rules, clocks that decide anything, HTTP, WebAssembly.
+//! It is a crate of its own so that no crate above it depends on the kind of database. A [`Commit`]
+//! is stored as a whole or not at all, and is acknowledged only when it is durable. All other
+//! stored data are projections of events, written in the same transaction and rebuildable. Never in
+//! here: business rules, clocks that decide anything, HTTP, WebAssembly.
 //!
 //! ## Where things are
 //!
 //! Each file with the folder of its name, from the bottom up.
 //!
-//! - `sqlite.rs`: the database behind all statements, which nothing else names
+//! - `sqlite.rs`: the database behind all statements; only this file names it
 //! - `sql.rs`, `query.rs`: statements, rows by the names of their columns, and questions as data
-//! - `fault.rs`, `panics.rs`: faults that tests inject, and panics of one piece of work
+//! - `fault.rs`, `panics.rs`: faults that tests inject, and panics of one work item
 //! - `schema.rs`: tables, and their migrations
-//! - `event_row.rs`, `streams.rs`, `snapshot.rs`, `meta.rs`: events, the streams that they are in,
+//! - `event_row.rs`, `streams.rs`, `snapshot.rs`, `meta.rs`: events, their streams,
 //!   snapshots and notes of the store as rows
-//! - `projections.rs`: tables that follow from events, and folding all events into them again
+//! - `projections.rs`: tables derived from events, and folding all events again
 //! - `full_text.rs`: the index for searches
-//! - `user_storage.rs`: bytes that users have brought, and with which API key
+//! - `user_storage.rs`: bytes stored by users and under their API keys
 //! - `guard.rs`: conditions of commits
 //! - `api_key.rs`: the API key under which a task works
-//! - `commit.rs`, `prepared.rs`: commits, as asked for and ready to be written
+//! - `commit.rs`, `prepared.rs`: commits, as requested and ready to be written
 //! - `open.rs`: the data directory, settings of connections, and checks before the first commit
 //! - `log.rs`, `health.rs`, `stats.rs`: state of the write-ahead log and of the writer, counters
-//! - `scratch.rs`, `copy.rs`: databases that are thrown away, and copies of the store's
+//! - `scratch.rs`, `copy.rs`: temporary databases, and copies of the store's
 //! - `writer.rs`: the one thread that writes, and its guarantees
 //! - `readers.rs`, `point_reads.rs`: threads that read, and short reads without them
 //! - `store.rs`: the open store, with commits and reads
-//! - `read.rs`: what can be asked, one file a subject
-//! - `at_rest.rs`: reads of a store that nobody has open
+//! - `read.rs`: reads, one file for each subject
+//! - `at_rest.rs`: reads of a store that no process has open
 //! - `inspections.rs`: the note of the sessions that a start is about to read
 //! - `probe.rs`: test reads for the health of the host
-//! - `edge_notes.rs`: notes of the edge beside the events
+//! - `edge_notes.rs`: notes of the edge in addition to the events
 //! - `purge.rs`: purging, and its repetition after a crash
 //! - `verify.rs`, `backup.rs`: checks of everything, backups
 //! - `rebuild.rs`: online rebuild of all projections; can be deleted without loss to the rest

@@ -1,10 +1,10 @@
 //! The write-ahead log: its length, its bound, and the reads that keep it from being shortened.
 //!
-//! A read keeps the log from starting over: what it sees may be stored nowhere else. So the log
-//! grows while reads and commits go on, and a read that never ended would fill the disk. Long reads
-//! of the store's own go in chunks, or read a copy. When the log has reached its bound all the
-//! same, reads that have taken longer than a moment are ended and no others begin until the log can
-//! start over, unless what is in the way is another program that reads.
+//! A read keeps the log from starting over: the pages that it sees may be stored only there. So the
+//! log grows while reads and commits go on, and a read that never ended would fill the disk. Long
+//! reads of the store's own go in chunks, or read a copy. When the log reaches its bound anyway,
+//! reads that have taken longer than a moment are ended. No others begin until the log can start
+//! over, unless a read of another program keeps it from doing so.
 
 use crate::sql::{self, Connection, with_causes};
 use std::fs::{self, File};
@@ -15,21 +15,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Bytes of a frame beside its page.
+/// Bytes of a frame in addition to its page.
 const FRAME_HEADER_BYTES: u64 = 24;
-/// The part of its bound from which the log is made to start over. It does so only if reads leave
-/// room for that by themselves.
+/// Fraction of its bound from which the log is made to start over. Below the bound it does so only
+/// if no read is in the way.
 const LONG_PART: u64 = 4;
 /// Time that a read may go on when the log has reached its bound, in milliseconds.
 const GRACE_MS: u64 = 100;
-/// Time that commits wait for reads to leave a full log, and that a read is held back for it, in
-/// milliseconds. Reads are ended meanwhile, and look several times in this time whether they are to
-/// end. To commits, what the disk takes to move the log comes on top.
+/// Time that commits wait for reads to leave a full log, and that a read waits for the same reason,
+/// in milliseconds. Reads are ended meanwhile, and check several times in this time whether to end.
+/// Commits wait longer by the time that the disk takes to move the log.
 pub(crate) const FULL_WAIT_MS: u64 = 500;
-/// Steps of SQLite's machine after which a read looks whether it is in the way. Reading one large
-/// row takes few steps and much time.
+/// Steps of SQLite's machine between two checks of a read whether it is in the way. Reading one
+/// large row takes few steps and much time.
 pub(crate) const POLL_OPS: i32 = 1_000;
-/// Placeholder for the start time of a read while there is none.
+/// Placeholder for the start time when no read is in progress.
 const NO_READ: u64 = u64::MAX;
 
 /// The state of the write-ahead log.
@@ -37,8 +37,8 @@ const NO_READ: u64 = u64::MAX;
 pub struct LogState {
     /// Bytes of its file.
     pub bytes: u64,
-    /// Bytes from which on reads that are in the way are ended. One transaction may take it beyond,
-    /// and any number of them while another program reads.
+    /// Size in bytes from which on reads that are in the way are ended. One transaction may exceed
+    /// it, and so may any number while another program reads.
     pub bytes_max: u64,
     /// Reason why the log could not be moved to the database at the last try, with its causes; none
     /// when it was moved.
@@ -66,7 +66,7 @@ pub(crate) struct Log {
     failing: Mutex<Option<String>>,
     reads_ended: AtomicU64,
     epoch: Instant,
-    /// Ends the next read that looks, whatever the log's length.
+    /// Ends the next read that checks, whatever the log's length.
     #[cfg(test)]
     pub(crate) ends_next: AtomicBool,
 }
@@ -83,8 +83,8 @@ pub(crate) enum Length {
 }
 
 impl Log {
-    /// Makes the state of the log at this path. The database's connection says how many frames the
-    /// log has.
+    /// Creates the state of the log at this path. The number of its frames is reported by the
+    /// database's connection.
     pub(crate) fn new(
         path: PathBuf,
         bytes_max: u64,
@@ -127,8 +127,8 @@ impl Log {
         &self.path
     }
 
-    /// The index beside it. It is opened once and never closed: with any descriptor of it that a
-    /// process closes, all locks of the process on it are gone, and by those others know that the
+    /// The index file of the log. It is opened once and never closed: closing any descriptor of a
+    /// file drops all locks of the process on it. Other processes learn from these locks that the
     /// database is in use.
     pub(crate) fn index(&self) -> io::Result<&File> {
         if self.index.get().is_none() {
@@ -167,24 +167,24 @@ impl Log {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Starts to end reads that have taken longer than a moment, and holds others back.
+    /// Begins to end reads that have taken longer than a moment, and blocks new ones.
     pub(crate) fn clear_reads(&self) {
         self.ends_reads.store(true, Ordering::Relaxed);
         self.gate.close();
     }
 
-    /// Lets reads begin again. Those that are to end still are.
+    /// Lets reads begin again. Reads that were asked to end still end.
     pub(crate) fn admit_reads(&self) {
         self.gate.open();
     }
 
-    /// Ends no more reads: none of them keeps the log from starting over.
+    /// Stops ending reads: none of them keeps the log from starting over.
     pub(crate) fn spare_reads(&self) {
         self.ends_reads.store(false, Ordering::Relaxed);
     }
 
-    /// Returns whether any read of the store's own goes on that had begun by then, in milliseconds
-    /// of this clock.
+    /// Returns whether a read of the store's own is in progress that began at or before this time,
+    /// in milliseconds of this clock.
     pub(crate) fn has_read_begun_by(&self, ms: u64) -> bool {
         self.reads
             .lock()
@@ -201,7 +201,7 @@ impl Log {
         began != NO_READ && self.ms().saturating_sub(began) > GRACE_MS
     }
 
-    /// The next commit begins it anew.
+    /// Records that the next commit starts the log over.
     pub(crate) fn restarted(&self) {
         self.pages.store(0, Ordering::Relaxed);
         self.full.store(false, Ordering::Relaxed);
@@ -221,13 +221,13 @@ impl Log {
     }
 }
 
-/// Gate that reads pass before they begin. It is closed while the writer waits for those in
-/// progress to leave a full log: among reads that follow each other there may be no moment at which
-/// none is in the way.
+/// Gate that reads pass before they begin. It is closed while the writer waits for the reads in
+/// progress to leave a full log. Otherwise successive reads could overlap, and the log would never
+/// be free.
 #[derive(Debug, Default)]
 struct Gate {
     is_closed: AtomicBool,
-    /// Held to open it and to look whether to wait, so that no read misses that it opens.
+    /// Locked to open the gate and to check whether to wait, so that no read misses the opening.
     opening: Mutex<()>,
     opened: Condvar,
 }
@@ -248,7 +248,7 @@ impl Gate {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Waits until it is open, or for a moment: the writer's disk may not answer.
+    /// Waits until the gate is open, but only for a moment: the writer's disk may not respond.
     fn wait(&self) {
         let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let _ =
@@ -259,8 +259,8 @@ impl Gate {
     }
 }
 
-/// The reads of one connection: each is ended when it has taken longer than a moment while the log
-/// is full, unless that would not help.
+/// The reads of one connection. Each is ended when it has taken longer than a moment while the log
+/// is full, unless ending it would not help.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
     log: Arc<Log>,
@@ -269,7 +269,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Has the connection look.
+    /// Makes the connection check whether to end its reads.
     pub(crate) fn watch(connection: &mut Connection, log: &Arc<Log>) -> sql::Result<Self> {
         let watched = Self::unattached(log);
         let seen = watched.clone();
@@ -277,11 +277,11 @@ impl Watched {
         Ok(watched)
     }
 
-    /// For a connection that looks by itself.
+    /// Creates it for a connection that does its own checks.
     pub(crate) fn unattached(log: &Arc<Log>) -> Self {
         let began = Arc::new(AtomicU64::new(NO_READ));
         let mut reads = log.reads.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those of connections that were closed.
+        // Drop the entries of closed connections.
         reads.retain(|read| read.strong_count() > 0);
         reads.push(Arc::downgrade(&began));
         drop(reads);
@@ -291,7 +291,7 @@ impl Watched {
         }
     }
 
-    /// Notes that a read begins. Waits for a moment before if reads are held back.
+    /// Records that a read begins. Waits for a moment first if reads are blocked.
     pub(crate) fn begins(&self) {
         if !self.begins_at_once() {
             self.log.gate.wait();
@@ -299,9 +299,9 @@ impl Watched {
         }
     }
 
-    /// Notes that a read begins; false, with nothing noted, if reads are held back.
+    /// Records that a read begins. Returns false and records nothing if reads are blocked.
     pub(crate) fn begins_at_once(&self) -> bool {
-        // Noted before it looks at the gate, and the writer closes the gate before it looks for
+        // Recorded before the gate is checked, and the writer closes the gate before it checks for
         // reads: one of the two sees the other.
         self.began.store(self.log.ms(), Ordering::SeqCst);
         let is_admitted = !self.log.gate.is_closed();

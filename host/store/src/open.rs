@@ -1,7 +1,7 @@
 //! Opening a store: everything that is checked before the first commit, and why it may be refused.
 //!
-//! A store that cannot be trusted is not opened. In particular a database that is gone or cut off
-//! never becomes a new, empty one: a marker beside it remembers that there was something.
+//! A store that cannot be trusted is not opened. In particular a missing or truncated database is
+//! never replaced by a new, empty one: a marker file records that a database existed.
 
 mod data_dir;
 mod write_ahead_log;
@@ -38,10 +38,10 @@ pub struct Options {
     pub queue_bytes_max: usize,
     /// Reads that may wait for a reader; more are refused as busy.
     pub reads_max: usize,
-    /// Bytes that are held back to recover in when the disk is full.
+    /// Bytes of reserved disk space, released for the recovery from a full disk.
     pub ballast_bytes: u64,
-    /// Bytes of the write-ahead log from which on reads that keep it from beginning anew are ended.
-    /// One transaction may take it beyond.
+    /// Size of the write-ahead log, in bytes, above which reads that keep it from starting over are
+    /// ended. One transaction may exceed it.
     pub log_bytes_max: u64,
 }
 
@@ -67,13 +67,13 @@ pub enum OpenError {
         /// The data directory.
         dir: PathBuf,
     },
-    /// A database existed, and it is gone or empty.
+    /// A database existed, and is now missing or empty.
     #[error("the database `{}` is missing or empty, but there was one here", path.display())]
     Missing {
         /// The path where it was expected.
         path: PathBuf,
     },
-    /// The database is not the one that was here.
+    /// The database is not the one that was here before.
     #[error("the database `{}` belongs to store {found}, but this directory is store {expected}'s", path.display())]
     Foreign {
         /// The database.
@@ -91,7 +91,7 @@ pub enum OpenError {
         /// Description of the damage.
         detail: String,
     },
-    /// Its format is one of before the first release, which began anew since.
+    /// Its format is from before the first release, when the numbering started over.
     #[error(
         "the database `{}` is in a format from before the first release, which this program does \
          not read", path.display()
@@ -108,8 +108,8 @@ pub enum OpenError {
         /// The newest known.
         known: usize,
     },
-    /// A newer version of this program wrote something that restricts what is permitted. This
-    /// version would read past it.
+    /// A newer version of this program wrote a restriction of what is permitted. This version would
+    /// ignore it.
     #[error(
         "the database is for readers from number {demanded} on, and this program is reader \
              {known}: it would not see all that forbids something"
@@ -126,7 +126,7 @@ pub enum OpenError {
         /// The version.
         version: String,
     },
-    /// The file system did not do something.
+    /// A file system operation failed.
     #[error("`{}` cannot be {action}", path.display())]
     Io {
         /// The action that was attempted.
@@ -137,7 +137,7 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
-    /// The database did not do something.
+    /// A database operation failed.
     #[error("the database cannot be opened")]
     Database {
         /// The cause.
@@ -190,8 +190,8 @@ impl OpenError {
         }
     }
 
-    /// Makes an error of a failure of SQLite. What SQLite reports when it opens or reads a damaged
-    /// database is told apart from everything else.
+    /// Converts a failure of SQLite. Errors that SQLite reports when it opens or reads a damaged
+    /// database are kept apart from all others.
     pub(crate) fn database(path: &Path, error: sql::Error) -> Self {
         match error.failure() {
             Some(Failure::Corrupt | Failure::NotADatabase) => Self::Corrupt {
@@ -220,7 +220,7 @@ pub(crate) struct Opened {
     pub(crate) was_ended: bool,
 }
 
-/// A database file that is there, as it has to be, and is not open yet.
+/// A database file that exists and passed the checks, but is not open yet.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// The store's id as the directory's marker has it; none for a new store.
@@ -255,7 +255,7 @@ pub(crate) fn database(dir: &DataDir, prepared: Prepared) -> Result<Opened, Open
     let (head, latest) = check_tail(&connection, &path)?;
     if marker.is_none() {
         fault::point("store.open.migrated");
-        // The marker says that there is a database: from then on all of it must be in the
+        // The marker records that a database exists: from then on all of it must be in the
         // database's own file.
         connection
             .checkpoint(Checkpoint::Truncate)
@@ -309,7 +309,7 @@ pub(crate) fn readable(connection: &Connection, path: &Path) -> Result<(), OpenE
     Ok(())
 }
 
-/// Refuses a database that is empty or another one than the marker says.
+/// Refuses an empty database, or one that the marker does not identify.
 fn identify(connection: &Connection, path: &Path, marker: Option<&str>) -> Result<(), OpenError> {
     let found = schema::store_id(connection).map_err(|error| OpenError::database(path, error))?;
     match (marker, found) {
@@ -382,7 +382,7 @@ fn check_tail(connection: &Connection, path: &Path) -> Result<(Head, Timestamp),
     Ok((recorded, latest))
 }
 
-/// An event's hash and time, if they are what the event before it and the event itself say.
+/// Returns an event's hash and time, if they agree with the previous event and the event itself.
 fn checked(event: &RawEvent, previous: Digest) -> Option<(Digest, Timestamp)> {
     let hash = event.follows(previous)?;
     let payload_intact = event.payload_intact().unwrap_or(true);

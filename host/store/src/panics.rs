@@ -1,6 +1,6 @@
 //! Panics that concern one piece of work only.
 //!
-//! Whoever does many pieces of work goes on with the next one. Without this, one chunk that
+//! Loops over many work items use this to continue with the next one. Without it, one item that
 //! panics would end a thread, or the process at every start.
 
 use std::any::Any;
@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs some work, and returns the message of its panic if it panics.
 ///
-/// The caller undoes what the work has changed until then.
+/// Catches a panic in the work. The caller undoes the changes made before the panic.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| message(&*panic))
 }

@@ -1,20 +1,20 @@
-//! The stored form of a payload: short, and with what is long in it apart.
+//! The stored form of a payload: compact, with long texts stored separately.
 //!
-//! A payload is JSON. Stored, its known words are tokens of one or two bytes, its ids and digests
-//! are bytes instead of digits, and each long text stands apart ([`crate::texts`]). Where it was,
-//! the payload has a hole with the digest of the text. Marks and tokens are bytes that JSON has
-//! nowhere outside of a string, so the form is read from left to right.
+//! A payload is JSON. In the stored form, known words are tokens of one or two bytes, ids and
+//! digests are binary, and each long text is stored separately ([`crate::texts`]). In its place the
+//! payload has a hole with the digest of the text. Marks and tokens are bytes that JSON never has
+//! outside of a string, so the form is parsed from left to right.
 
 use domain::digest::Digest;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use uuid::Uuid;
 
-/// Bytes from which on a text, or an object of nothing but short texts, stands apart. A shorter one
-/// costs less in its place than its hole and its row would.
+/// Size in bytes from which on a text, or an object of short texts only, is stored separately. A
+/// shorter one costs less inline than its hole and its row would.
 const APART_BYTES_MIN: usize = 256;
 
-/// Marks where a value was: a text that stands apart, a digest, a UUID.
+/// Marks the place of a removed value: a text that is stored separately, a digest, a UUID.
 const HOLE: u8 = 0;
 const DIGEST: u8 = 1;
 const UUID: u8 = 2;
@@ -26,7 +26,7 @@ const SINGLE: u8 = 0xc0;
 const SINGLES: u16 = 0x100 - SINGLE as u16;
 
 /// The words of payloads, keys with their colons, the most common first. A word keeps its line for
-/// ever: what is stored names it by that.
+/// ever, because stored payloads refer to its line number.
 const WORDS: &str = include_str!("schema/words.txt");
 
 static LINES: LazyLock<Vec<&[u8]>> = LazyLock::new(|| WORDS.lines().map(str::as_bytes).collect());
@@ -38,11 +38,11 @@ static TOKENS: LazyLock<HashMap<&[u8], u16>> =
 pub(crate) struct Payload {
     /// The stored form.
     pub(crate) packed: Vec<u8>,
-    /// The texts that stand apart.
+    /// The texts that are stored separately.
     pub(crate) apart: Vec<Apart>,
 }
 
-/// A text that stands apart.
+/// A text that is stored separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Apart {
     /// Its digest.
@@ -54,10 +54,10 @@ pub(crate) struct Apart {
 /// Reason why a payload cannot be put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotWhole {
-    /// A text that stands apart from it is not there.
+    /// A text that is stored separately from it is missing.
     #[error("a text of it is missing")]
     Missing,
-    /// It is not what was stored.
+    /// It differs from the payload that was stored.
     #[error("it is cut short, or has a word that is not known")]
     Damaged,
 }
@@ -83,8 +83,8 @@ impl Payload {
         payload
     }
 
-    /// Puts an object, or its brace alone if it has more than short texts. Returns the bytes that
-    /// are dealt with.
+    /// Writes an object, or its brace alone if it has more than short texts. Returns the number of
+    /// bytes consumed.
     fn put_object(&mut self, json: &[u8]) -> usize {
         let bytes = flat_bytes(json).filter(|bytes| *bytes >= APART_BYTES_MIN);
         match bytes.and_then(|bytes| json.get(..bytes)) {
@@ -94,7 +94,7 @@ impl Payload {
         bytes.unwrap_or(1)
     }
 
-    /// Puts a string, with its colon if it is a key. Returns the bytes that are dealt with.
+    /// Writes a string, with its colon if it is a key. Returns the number of bytes consumed.
     fn put_string(&mut self, json: &[u8]) -> usize {
         let bytes = string_bytes(json);
         let is_key = json.get(bytes) == Some(&b':');
@@ -153,7 +153,8 @@ pub(crate) fn whole<T: AsRef<[u8]>>(
     Ok(json)
 }
 
-/// Returns the digests of the texts that stand apart from a payload, in the order of its holes.
+/// Returns the digests of the texts that are stored separately from a payload, in the order of its
+/// holes.
 pub(crate) fn holes(packed: &[u8]) -> impl Iterator<Item = Digest> {
     chunks(packed).filter_map(|chunk| match chunk {
         Ok(Chunk::Hole(digest)) => Some(digest),
@@ -181,8 +182,8 @@ fn chunks(packed: &[u8]) -> impl Iterator<Item = Result<Chunk<'_>, NotWhole>> {
     })
 }
 
-/// Returns the first chunk, and what follows it; none at the end, and nothing within if it is
-/// damaged.
+/// Returns the first chunk and the rest. The outer option is none at the end, the inner one if the
+/// chunk is damaged.
 fn chunk(packed: &[u8]) -> Option<Option<(Chunk<'_>, &[u8])>> {
     fn fixed<const N: usize>(bytes: &[u8]) -> Option<([u8; N], &[u8])> {
         let (fixed, rest) = bytes.split_first_chunk::<N>()?;

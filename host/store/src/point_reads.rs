@@ -1,9 +1,9 @@
 //! Short reads of single rows on the caller's own thread.
 //!
-//! Reading a row whose pages are in memory takes some ten microseconds; waking another thread and
-//! being woken by it takes several times that. So short reads run on the calling thread as long as
-//! they stay short. One that had to wait for the disk sends those that follow to the reader
-//! threads, where waiting holds up no other work.
+//! Reading a row whose pages are in memory takes some ten microseconds; handing it to another
+//! thread takes several times that. So short reads run on the calling thread as long as they stay
+//! short. A read that had to wait for the disk sends the next ones to the reader threads, where
+//! waiting blocks no other work.
 
 use crate::log::{Log, Watched};
 use crate::open::{DataDir, OpenError};
@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// An inspection that takes longer has waited for the disk. One that was only preempted on a busy
-/// machine takes some milliseconds, and sending others to another thread then costs what is scarce.
+/// machine takes some milliseconds; sending later ones to another thread would only cost more
+/// processor time.
 const SHORT: Duration = Duration::from_millis(8);
-/// Looks that go to the threads that read after one that was not short.
+/// Number of inspections that go to the reader threads after a slow one.
 const DETOUR_POLLS: u32 = 64;
 
-/// Connections for looks at single rows.
+/// Connections for inspections of single rows.
 pub(crate) struct PointReads {
     connections: Vec<Mutex<(Connection, Watched)>>,
     /// Looks that still go elsewhere.
@@ -54,8 +55,8 @@ impl PointReads {
         })
     }
 
-    /// Looks now, on this thread; gives the inspection back when it should go to a thread that
-    /// reads: while looks are slow, all connections are in use, or reads are held back.
+    /// Runs an inspection on this thread. Returns it unrun if it should go to a reader thread:
+    /// while inspections are slow, all connections are in use, or reads are blocked.
     pub(crate) fn inspect<T, L>(&self, inspect: L) -> Result<sql::Result<T>, L>
     where
         L: FnOnce(&Sql<'_>) -> sql::Result<T>,

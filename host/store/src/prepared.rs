@@ -22,7 +22,7 @@ pub(crate) struct Prepared {
     pub(crate) blobs: Vec<(Digest, Vec<u8>)>,
     pub(crate) key: Option<Key>,
     pub(crate) snapshots: Vec<(Stream, Snapshot)>,
-    /// The API key that it came with.
+    /// The API key that its bytes are charged to.
     pub(crate) api_key: Option<KeyId>,
     /// Number of events in it.
     pub(crate) events: usize,
@@ -41,7 +41,7 @@ pub(crate) struct PreparedAppend {
 /// One event, ready to be written.
 #[derive(Debug)]
 pub(crate) struct PreparedEvent {
-    /// The event as it is recorded. Its position, its version and its hash are the writer's to say.
+    /// The event as it is recorded. The writer sets its position, its version and its hash.
     pub(crate) recorded: Recorded,
     /// Its ids as its hash has them.
     pub(crate) ids: Ids,
@@ -85,9 +85,9 @@ pub(crate) const EVENT_BYTES_MAX: usize = 64 << 20;
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 impl Commit {
-    /// Serialises and digests it, as is done on the caller's side before it is queued, and returns
-    /// the approximate number of bytes that it would add to the database. For measurements: nothing
-    /// is stored.
+    /// Serialises and digests it, as is done on the caller's side before it is queued. Returns the
+    /// approximate number of bytes that it would add to the database. For measurements: nothing is
+    /// stored.
     ///
     /// # Errors
     /// [`CommitError::Unstorable`], as [`crate::Store::commit`] would refuse it.
@@ -102,8 +102,8 @@ impl Commit {
 }
 
 impl Prepared {
-    /// Serialises and digests. Fails for an event that could not be written, or not be read again:
-    /// the same commit fails whenever it is tried.
+    /// Serialises and digests. Fails for an event that could not be written or read back: every
+    /// retry of the same commit fails too.
     pub(crate) fn new(commit: Commit) -> Result<Self, serde_json::Error> {
         let Commit {
             appends,

@@ -1,7 +1,7 @@
 //! Test read that finds out whether reads succeed.
 //!
-//! One probe is under way at a time, however many requests come, and its answer counts for a
-//! moment: a request for it needs no credential.
+//! One probe runs at a time, however many requests arrive, and its result is reused for a moment: a
+//! request for it needs no credential.
 
 use crate::event_row::Head;
 use crate::health::LastProbe;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Milliseconds that a probe may take; one that takes longer has failed.
+/// Maximum milliseconds of a probe. A probe that takes longer has failed.
 const PROBE_MS_MAX: u64 = 2_000;
 /// Milliseconds for which the answer of a probe counts.
 const FRESH_MS: u64 = 500;
@@ -27,8 +27,8 @@ const LOG: &str = "db-wal";
 /// Bytes of the log that are read to learn whether the disk fails.
 const CHUNK_BYTES: usize = 512;
 
-/// Returns whether the disk of a database fails to read. A chunk of the log is read: whoever closes
-/// the database file itself drops the locks that SQLite has on it.
+/// Returns whether the disk of a database fails to read. The probe reads a chunk of the log:
+/// closing the database file itself would drop the locks that SQLite has on it.
 pub(crate) fn is_failing(database: &Path) -> bool {
     let log = File::open(database.with_extension(LOG));
     let read = log.and_then(|log| log.read_at(&mut [0; CHUNK_BYTES], 0));
@@ -36,8 +36,8 @@ pub(crate) fn is_failing(database: &Path) -> bool {
 }
 
 impl Store {
-    /// Tells if reads succeed at this moment: none has failed for some seconds, and one that is
-    /// made for this comes back in time.
+    /// Returns whether reads succeed at this moment: none has failed for some seconds, and a test
+    /// read completes in time.
     pub async fn is_readable(&self) -> bool {
         if self.vitals().has_failed_to_read() {
             return false;
@@ -61,7 +61,7 @@ impl Store {
     }
 
     async fn try_reading(&self, is_under_way: &Arc<AtomicBool>, number: u64) -> bool {
-        // Behind one that has not come back, another would only wait as well.
+        // Behind an unfinished probe, another would only wait as well.
         if is_under_way.swap(true, Ordering::Relaxed) {
             return false;
         }
@@ -80,7 +80,7 @@ impl Store {
     }
 }
 
-/// The end of a probe's read, whatever came of it.
+/// Marks the end of a probe's read, whatever its result.
 struct Done(Arc<AtomicBool>);
 
 impl Drop for Done {
@@ -115,7 +115,7 @@ mod tests {
         });
         tokio::time::sleep(Duration::from_millis(super::FRESH_MS + 100)).await;
         assert!(!store.is_readable().await);
-        // Nothing piles up behind it, however often somebody asks.
+        // Repeated requests do not queue up behind it.
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_millis(super::FRESH_MS)).await;
             assert!(!store.is_readable().await);

@@ -178,7 +178,7 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()>
         E::ProviderTroubled(_) | E::PairingOffered(_) => from_outside()?,
         E::OutboundMessageQueued(_) | E::OutboundMessageStarted(_) => from_outside()?,
         E::OutboundMessageSettled(_) | E::OutboundMessageRequeued(_) => from_outside()?,
-        // These are looked up as events.
+        // Readers look these up as events.
         E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::BoundaryDecided(_) => {}
         E::ComponentAdmitted(_) | E::HostRestored(_) | E::OperatorRead(_) => {}
         E::ConfigReloaded(_) | E::ConfigRefused(_) | E::PluginEmitted(_) => {}
@@ -237,8 +237,8 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> sql
         reply_to, depth, ..
     } = &accepted.source
     {
-        // What the host itself has an agent do, such as the reading of a chat, has no caller. It
-        // takes no place from the dispatches of agents, and its end gives none back.
+        // Work that the host itself starts for an agent, such as the reading of a chat, has no
+        // caller. It does not count against the agents' dispatches, and its end releases none.
         if reply_to.is_some() || *depth > 0 {
             inputs::handed_over(sql, accepted, reply_to.map(|reply_to| reply_to.run))?;
         }
@@ -254,7 +254,8 @@ fn input_accepted(sql: &Sql<'_>, accepted: &InputAccepted, position: u64) -> sql
     sessions::accepted(sql, accepted)
 }
 
-/// A session was begun for its first input, where a run of another session handed that over.
+/// Records that a session was begun for its first input, where a run of another session handed the
+/// input over.
 fn first_accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> sql::Result<()> {
     match &accepted.source {
         Source::Dispatch {
@@ -278,7 +279,7 @@ pub(crate) fn first_again(
     sessions::first(sql, session, Some(accepted.input))
 }
 
-/// Turns that were made elsewhere joined the tree, with what was said in them.
+/// Records that turns made elsewhere joined the tree, with their messages.
 fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> sql::Result<()> {
     if imported.erased.is_some() {
         return imported
@@ -301,7 +302,7 @@ fn turns_imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> sql
     recall::imported(sql, imported, position)
 }
 
-/// An input that waited does so no more, and nothing comes of it.
+/// Records that a waiting input no longer waits, and that no turn will process it.
 fn input_gone(sql: &Sql<'_>, input: InputId, state: &str) -> sql::Result<()> {
     inputs::gone(sql, input, state)?;
     wakes::remove(sql, &input)
@@ -426,7 +427,8 @@ fn call_started(sql: &Sql<'_>, line: OperationId, call: &CommandCall) -> sql::Re
     runs::draws(sql, run, drawn, Amount::default())
 }
 
-/// Records what a model's call draws with another attempt, in place of what it drew before.
+/// Records the amount that another attempt at a model's call draws. It replaces the amount drawn
+/// before.
 fn attempted(sql: &Sql<'_>, it: &OperationAttempted) -> sql::Result<()> {
     let Some((run, before)) = operations::needs_drawn(sql, it.operation)? else {
         return Ok(());
@@ -461,7 +463,7 @@ fn settle(sql: &Sql<'_>, settlements: &[Settlement], used: &mut UsageShares) -> 
     Ok(())
 }
 
-/// An operation that waited for a person does so no more.
+/// Records that an operation no longer waits for a person.
 fn operation_goes_on(sql: &Sql<'_>, operation: OperationId) -> sql::Result<()> {
     operations::asks(sql, operation, false)?;
     wakes::unpause(sql, operation)
@@ -481,7 +483,7 @@ fn continued(sql: &Sql<'_>, continuation: &Continuation, recorded: &Recorded) ->
         Pause::Asking { until, .. } => *until,
         Pause::None | Pause::Approving | Pause::Declined => return Ok(()),
     };
-    // If it settled before it went on, nobody waits for it.
+    // If it settled before it was resumed, no operation waits for it.
     let question = continuation.question();
     if matches!(continuation.pause, Pause::Asking { .. }) && question != operation {
         operations::asked(sql, question, operation)?;
@@ -495,7 +497,7 @@ fn run_ended(sql: &Sql<'_>, ended: &RunEnded) -> sql::Result<()> {
     for message in &ended.said {
         messages::entered(sql, ended.run, message)?;
     }
-    // What nobody settled stays charged with what was reserved for it.
+    // Operations that never settled stay charged with their reserve.
     for (id, operation) in operations::ended(sql, ended.run)? {
         wakes::remove(sql, &id)?;
         if operation.waits {

@@ -1,5 +1,5 @@
-//! Purge of deleted data: the payloads of its events with their salts, what follows from them, and
-//! blobs that are no longer named.
+//! Purge of deleted data: the payloads of its events with their salts, the rows derived from them,
+//! and blobs that are no longer named.
 //!
 //! The events themselves stay with their places, their kinds and their digests, so that the chain
 //! holds. The projections are left as folding the events again makes them. A purge runs in
@@ -51,13 +51,13 @@ use tokio::sync::OwnedMutexGuard;
 
 /// Events whose payloads are erased in one transaction, with those of inputs that go with a run.
 pub(crate) const EVENTS_PER_COMMIT_MAX: usize = 256;
-/// Rows beside events, of one sort, that are removed in one transaction; except those of an import,
-/// which goes as a whole.
+/// Maximum number of rows of one sort, apart from events, that one transaction removes. An import
+/// is an exception: it is removed as a whole.
 const ROWS_PER_COMMIT_MAX: usize = 256;
-/// Bytes of payloads, of messages, of words in the index, of values in buckets or of blobs, after
-/// which a transaction erases no more of that sort: they are overwritten.
+/// Bytes of one sort after which a transaction erases no more: of payloads, messages, indexed
+/// words, values in buckets, or blobs. Erased bytes are overwritten.
 const BYTES_PER_COMMIT_MAX: u64 = 16 << 20;
-/// Events of which a reader looks at the kinds in one go.
+/// Number of events whose kinds a reader checks in one go.
 const EVENTS_SEEN: usize = 4_096;
 /// Events that are read at a time.
 const EVENTS_READ: usize = 256;
@@ -69,11 +69,11 @@ const BEHIND_ALL: u64 = u64::MAX;
 /// Prefix of the names of open purges in the store's metadata.
 const OPEN: &str = "purge/";
 
-/// One thing that belongs to a purge. It is done when nothing of it is left, however often it was
-/// begun.
+/// A part of a purge. It is done when nothing of it is left, however often it was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PurgeItem {
-    /// Trigger events and messages from outside that a session took, and what was sent there of it.
+    /// Trigger events and inbound messages that a session took, and the outbound messages that
+    /// resulted from them.
     Outside(SessionId),
     /// A run, with its messages and its inputs.
     Run {
@@ -97,29 +97,29 @@ pub enum PurgeItem {
     },
     /// Data that tools keep for a session, also in turns that stay.
     SessionBuckets(SessionId),
-    /// Everything else that belongs to a session.
+    /// All other data of a session.
     Session(SessionId),
     /// Snippets of other deleted sessions whose threads share turns with a session.
     Snippets(SessionId),
     /// Data that tools keep for an agent.
     AgentBuckets(AgentId),
-    /// Everything else that belongs to an agent, with the triggers that it made.
+    /// All other data of an agent, with the triggers that it made.
     Agent(AgentId),
-    /// Streams that have lost events in the purge: what follows from their rest. The earlier chunks
-    /// note which.
+    /// Rows derived from the remaining events of streams that lost events in the purge. The earlier
+    /// parts note these streams.
     Streams,
-    /// Blobs that were named by what was erased, and that no event names any more.
+    /// Blobs that erased events named, and that no event names any more.
     Blobs,
 }
 
 /// Totals of a purge so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// Totals of what is gone.
+    /// Totals of the deleted data.
     pub erased: Erased,
-    /// Totals of what stays.
+    /// Totals of the data that stays.
     pub kept: KeptByPurge,
-    /// Usage of erased turns, by day and model. It stays, and not whose it was.
+    /// Usage of erased turns, by day and model. It stays, without the users.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<UsageShare>,
 }
@@ -139,8 +139,8 @@ impl Tally {
     }
 }
 
-/// Guard of a purge. While it exists nothing is rebuilt, and nothing else is purged: a rebuild
-/// could hold what is being erased.
+/// Guard of a purge. While it exists no rebuild and no other purge runs: a rebuild could restore
+/// the data that is being erased.
 #[derive(Debug)]
 pub struct Purging {
     _alone: OwnedMutexGuard<()>,
@@ -157,17 +157,17 @@ impl Store {
     /// Erases one transaction's share of a chunk of a purge, and returns where the next one begins;
     /// none when the chunk is done. The share is counted for the purge of this stream.
     ///
-    /// `after` is what the transaction before returned, so that none goes again through what the
-    /// earlier ones erased. The first one begins at 0, also after a crash: it passes over what is
-    /// gone. So may a later one of a run, which counts what stays. Of the streams that have lost
-    /// events it is one stream's share, in as many transactions as it takes.
+    /// `after` is the result of the previous transaction, so that none scans the data that the
+    /// earlier ones erased. The first one begins at 0, also after a crash: it skips erased data. So
+    /// may a later one of a run, which counts the data that stay. For the streams that have lost
+    /// events, this handles one stream's share, in as many transactions as necessary.
     pub async fn erase(
         &self,
         purge: Stream,
         item: PurgeItem,
         after: u64,
     ) -> Result<Option<u64>, CommitError> {
-        // These find what is left without going through what is gone.
+        // These find the remaining rows without scanning the deleted ones.
         let next = move |is_done: bool| (!is_done).then_some(after);
         match item {
             PurgeItem::Outside(session) => self.erase_outside(purge, session).await.map(next),
@@ -224,7 +224,7 @@ impl Store {
         }
     }
 
-    /// Runs some work of a purge in one transaction of the writer, and counts what it erases.
+    /// Runs some work of a purge in one transaction of the writer, and counts the erased data.
     async fn transact_for<T: Send + 'static>(
         &self,
         purge: Stream,
@@ -296,8 +296,8 @@ fn transact<T>(sql: &Sql<'_>, work: impl FnOnce(&Sql<'_>) -> sql::Result<T>) -> 
     worked
 }
 
-/// Records that a purge was begun or has finished: the writer's note beside the events, within
-/// their transaction.
+/// Records that a purge was begun or has finished: the writer's note in addition to the events,
+/// within their transaction.
 pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::PurgeBegun(it) => {
@@ -323,7 +323,7 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
                 &Tally {
                     erased: it.erased,
                     kept: it.kept,
-                    // It is on record already.
+                    // The usage is already recorded.
                     usage: Vec::new(),
                 },
             )
@@ -334,7 +334,7 @@ pub(crate) fn note(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     }
 }
 
-/// Erases what one note said, in the transaction that records that it is forgotten.
+/// Erases the content of one note, in the transaction that records its deletion.
 fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()> {
     let kept = "SELECT 1 FROM events WHERE position = ?1 AND stream = ?2 AND kind = \
                 'agent.note.remembered.v1' AND payload IS NOT NULL";
@@ -347,7 +347,7 @@ fn forget_note(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()> {
     rewrite::due(sql)
 }
 
-/// Erases what a user said of a definition, in the transaction that records its removal.
+/// Erases the content of a user's definition, in the transaction that records its removal.
 fn erase_definition(sql: &Sql<'_>, removed: &DefinitionRemoved) -> sql::Result<()> {
     let position = removed.position;
     let made = "SELECT 1 FROM events WHERE position = :position AND stream = :stream AND kind = \
@@ -362,7 +362,7 @@ fn erase_definition(sql: &Sql<'_>, removed: &DefinitionRemoved) -> sql::Result<(
 }
 
 /// Returns whether any purge was begun and has not finished. Until it has, the projections differ
-/// from what folding the events gives.
+/// from the result of folding the events.
 pub(crate) fn is_any_open(sql: &Sql<'_>) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM meta WHERE name >= 'purge/' AND name < 'purge0'",

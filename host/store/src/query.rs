@@ -57,7 +57,7 @@ impl Args for &Query<'_> {
     }
 }
 
-/// A row of an answer. It holds its columns itself: a row of numbers allocates nothing.
+/// A row of an answer. It stores its columns inline: a row of numbers allocates nothing.
 #[derive(Debug)]
 pub(crate) struct Row([Value<'static>; COLUMNS_MAX]);
 

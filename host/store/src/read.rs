@@ -1,5 +1,5 @@
-//! Reads of the store. They see what is durable, each of them at one point in time. They wait for
-//! the writer only for a moment, while a full log starts over.
+//! Reads of the store. Each sees the durable state at one point in time. Reads wait for the writer
+//! only for a moment, while a full log starts over.
 
 pub(crate) mod accounts;
 pub(crate) mod agents;
@@ -91,7 +91,7 @@ pub use usage::{UsageBy, UsageFilter, UsageRow};
 
 use crate::sql::{self, Failure, Source};
 
-/// Reason why something could not be read.
+/// Reason why a read failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Too many reads wait. Try again shortly.
@@ -100,7 +100,7 @@ pub enum ReadError {
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
-    /// The named thing is not there, where only what exists can be asked about.
+    /// The named object does not exist, in a read that requires it.
     #[error("there is no {what}")]
     Missing {
         /// The thing that is missing.

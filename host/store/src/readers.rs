@@ -19,9 +19,9 @@ tokio::task_local! {
     static BACKGROUND: ();
 }
 
-/// Runs a task whose reads give way to others. As long as other reads wait, at least one thread
-/// serves them, and however many reads of this kind wait, others find their place. It is meant for
-/// work that no client waits for.
+/// Runs a task whose reads have low priority. As long as other reads wait, at least one thread
+/// serves them. Any number of waiting background reads leaves room for others. It is meant for work
+/// that no client waits for.
 pub fn in_background<F: Future>(task: F) -> impl Future<Output = F::Output> {
     BACKGROUND.scope((), task)
 }
@@ -46,7 +46,7 @@ impl Lane {
     }
 }
 
-/// Reads that wait for a thread. The threads end when it is dropped.
+/// Queue of the reads that wait for a thread. The threads end when it is dropped.
 pub(crate) struct Readers(Arc<Queue>);
 
 struct Queue {
@@ -65,7 +65,7 @@ struct Lanes {
     background: VecDeque<Read>,
     /// Threads that read for the background.
     at_background: usize,
-    /// The lane of the read that was taken last: where both have some they take turns.
+    /// The lane of the last read: if both lanes have reads, they take turns.
     last_was_front: bool,
     closed: bool,
 }
@@ -94,14 +94,14 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next read; none when there is none and there will be none.
+    /// Waits for the next read; none once the queue is closed and empty.
     fn next(&self) -> Option<(Read, Lane)> {
         let mut waiting = self.lock();
         loop {
             if let Some(read) = waiting.pop(self.background_max) {
                 return Some(read);
             }
-            // What may not be read here is read by the threads that are at the background.
+            // Reads that this thread may not take are left to the background threads.
             if waiting.closed {
                 return None;
             }
@@ -116,8 +116,8 @@ impl Queue {
     fn done(&self, lane: Lane) {
         if lane == Lane::Background {
             self.lock().at_background -= 1;
-            // One that waits may take what this thread does not, because it takes one of the other
-            // lane.
+            // A waiting thread may take the read that this thread may not take, because it serves
+            // the other lane.
             self.more.notify_one();
         }
     }
@@ -158,8 +158,8 @@ impl Readers {
                 .name(format!("store-reader-{number}"))
                 .spawn(move || {
                     read_all(&connection, &queue, &watched);
-                    // Whoever waits for the store to be closed may open it again as soon as nothing
-                    // of it is open.
+                    // A caller that waits for the store to be closed may open it again as soon as
+                    // no part of it is open.
                     drop(connection);
                     drop(dir);
                     drop(alive);
@@ -169,7 +169,7 @@ impl Readers {
         Ok((readers, handles))
     }
 
-    /// Hands something to read to a thread that is free.
+    /// Hands a read to a free thread.
     pub(crate) fn ask(&self, read: Read) -> Result<(), ReadError> {
         let mut waiting = self.0.lock();
         let lane = match Lane::here() {
@@ -204,7 +204,7 @@ fn read_all(connection: &Connection, queue: &Queue, watched: &Watched) {
     let sql = Sql::new(connection);
     while let Some((read, lane)) = queue.next() {
         watched.begins();
-        // What panicked drops the channel on which its answer is awaited; the thread goes on.
+        // A read that panics drops the channel of its answer; the thread continues.
         if let Err(panic) = caught(|| read(&sql)) {
             tracing::error!(panic, "a read of the store panicked");
             leave_transaction(connection);
@@ -214,7 +214,7 @@ fn read_all(connection: &Connection, queue: &Queue, watched: &Watched) {
     }
 }
 
-/// Ends the transaction that a read was in when it panicked: in it, every further read would fail,
+/// Ends the transaction in which a read panicked. Otherwise every further read in it would fail,
 /// and the log could not be shortened.
 pub(crate) fn leave_transaction(connection: &Connection) {
     if connection.in_transaction()
@@ -311,7 +311,7 @@ mod tests {
         let store = with_readers(&dir, 2);
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
-        // One is read, and four wait behind it, which is as many as may.
+        // One read is in progress, and the maximum of four wait behind it.
         let mut leased = Vec::new();
         for _ in 0..5 {
             let store = store.clone();
@@ -329,7 +329,7 @@ mod tests {
         }
         let refused = in_background(store.read(|_| Ok(()))).await;
         assert!(matches!(refused, Err(ReadError::Busy)), "{refused:?}");
-        // Whoever is waited for is served meanwhile.
+        // Reads that a caller waits for are served meanwhile.
         for number in 0..10 {
             assert_eq!(store.read(move |_| Ok(number)).await.unwrap(), number);
         }

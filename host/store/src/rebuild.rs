@@ -1,16 +1,16 @@
-//! Rebuild of the projections while the store serves: rows that differ from the events are
-//! replaced, and nothing else is touched.
+//! Rebuild of the projections while the store is in use: rows that differ from the events are
+//! replaced, and all others stay untouched.
 //!
 //! The events are folded into a side database while commits go on. Then all rows are compared as of
-//! one position, while the writer notes which rows it changes. Rows that differ, and rows that were
-//! changed since, are checked once more between two commits and replaced in one transaction.
-//! Commits wait for nothing else, however much is stored, and reads wait for nothing. A crash at
-//! any point leaves the rows as they were or as they should be, and the side database is removed
-//! when the store is next opened.
+//! one position, while the writer notes which rows it changes. Rows that differ, and rows changed
+//! since, are checked once more between two commits and replaced in one transaction. Commits wait
+//! only for that, however much is stored, and reads wait for nothing. After a crash at any point
+//! the rows are either unchanged or correct, and the side database is removed when the store is
+//! next opened.
 //!
-//! The rest of the store knows only [`Rebuilds`], a field of the open store. To delete this file
-//! and its folder (935 lines together) with that field and four names in `fault.rs` means that
-//! projections are folded again only by a migration; two routes, a command and their tests go too.
+//! The rest of the store knows only [`Rebuilds`], a field of the open store. This file and its
+//! folder (935 lines together) can be deleted with that field and four names in `fault.rs`. Then
+//! only a migration folds projections again. Two routes, a command and their tests go too.
 
 mod compare;
 mod replace;
@@ -40,12 +40,12 @@ pub struct Rebuilt {
     pub paused: Duration,
 }
 
-/// A table that was not as the events say. It is now.
+/// A table that differed from the events and was corrected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
     /// The table.
     pub table: &'static str,
-    /// Rows that said something else.
+    /// Number of rows with other values.
     pub changed: u64,
     /// Rows that were not there.
     pub missing: u64,
@@ -89,19 +89,19 @@ pub enum RebuildState {
     },
 }
 
-/// Reason why nothing was rebuilt. Everything is as it was.
+/// Reason why nothing was rebuilt. The store is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
     /// A rebuild is in progress already.
     #[error("a rebuild is going on already")]
     Running,
-    /// Something is being purged: what is folded now could hold what is about to be erased.
+    /// A purge is running: the fold could restore data that is about to be erased.
     #[error("something is being purged")]
     Purging,
     /// The store was closed before or meanwhile.
     #[error("the store was closed")]
     Closed,
-    /// The database beside could not be made.
+    /// The side database could not be created.
     #[error("`{}` cannot be written", path.display())]
     Io {
         /// The path.
@@ -110,7 +110,7 @@ pub enum RebuildError {
         #[source]
         source: io::Error,
     },
-    /// An event could not be read, or a database did not do something.
+    /// An event could not be read, or a database operation failed.
     #[error("the events could not be folded again")]
     Database {
         /// The cause.

@@ -7,10 +7,10 @@ use crate::{EMPTY_STATE, fault};
 use domain::digest::Digest;
 use domain::event::READER;
 
-/// The name under which a database says which is the oldest reader that it permits.
+/// The name under which a database records the oldest reader that it permits.
 const OLDEST_READER: &str = "oldest_reader";
 
-/// The name under which a database says which baseline it began with.
+/// The name under which a database records the baseline that it began with.
 const BASELINE: &str = "baseline";
 /// The layout that each database begins with.
 pub(crate) const FIRST: &str = include_str!("schema/0001.sql");
@@ -35,20 +35,20 @@ pub(crate) fn version(connection: &Connection) -> sql::Result<usize> {
     Ok(usize::try_from(connection.layout()?).unwrap_or(usize::MAX))
 }
 
-/// Writes the version that the database has once more: a transaction that changes nothing, and goes
-/// to the disk all the same.
+/// Rewrites the version of the database: a transaction that changes nothing, and is written to the
+/// disk all the same.
 pub(crate) fn write_version_again(connection: &Connection) -> sql::Result<()> {
     connection.set_layout(version(connection)?)
 }
 
-/// Does what is missing, each migration in a transaction of its own. A new database gets
-/// `store_id`; one that holds events has its projections folded again with the last, for tables
-/// that were not there when the events were stored.
+/// Runs the missing migrations, each in a transaction of its own. A new database gets `store_id`.
+/// In one with events, the last migration has the projections folded again, for tables that did not
+/// exist when the events were stored.
 pub(crate) fn migrate(connection: &Connection, store_id: &str) -> sql::Result<()> {
     migrate_by(MIGRATIONS, connection, store_id)
 }
 
-/// Does what [`migrate`] does, by these migrations.
+/// Does the same as [`migrate`], with these migrations.
 pub(crate) fn migrate_by(
     migrations: &[&str],
     connection: &Connection,
@@ -97,8 +97,8 @@ pub(crate) fn oldest_reader(connection: &Connection) -> sql::Result<u64> {
     Sql::new(connection).number(text, [OLDEST_READER])
 }
 
-/// From here on no reader is permitted that is older than this program: what is written now may
-/// narrow what an older one would read past.
+/// From here on no reader older than this program is permitted: it would ignore restrictions that
+/// are written now.
 fn permit(connection: &Connection) -> sql::Result<()> {
     if oldest_reader(connection)? < READER {
         meta::note(&Sql::new(connection), OLDEST_READER, &READER.to_string())?;

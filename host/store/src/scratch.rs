@@ -1,5 +1,5 @@
-//! Scratch databases: files beside the store's database that are removed after use, and after a
-//! crash when the store is next opened.
+//! Scratch databases: files in the folder of the store's database. They are removed after use, or
+//! after a crash when the store is next opened.
 
 use crate::open::create_private;
 use std::fs;
@@ -13,8 +13,9 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes an empty file beside the store's database. A scratch database never becomes larger
-    /// than that one, so this fails where so much could take the space that commits need.
+    /// Creates an empty file in the folder of the store's database. A scratch database never
+    /// becomes larger than the store's, so this fails if that size could take the space that
+    /// commits need.
     pub(crate) fn make(database: &Path, name: &str) -> io::Result<Self> {
         remove(database, name);
         let path = database.with_file_name(name);
@@ -44,7 +45,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the scratch database of a name, if a crash left it beside the store's database.
+/// Removes the scratch database of a name, if a crash left it there.
 pub(crate) fn remove(database: &Path, name: &str) {
     remove_files(&database.with_file_name(name));
 }

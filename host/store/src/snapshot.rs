@@ -1,5 +1,5 @@
-//! Snapshots as they are stored: sealed with the digest of what they hold, so that a damaged one is
-//! passed over.
+//! Snapshots as they are stored: sealed with the digest of their content, so that a damaged one is
+//! ignored.
 
 use domain::digest::Digest;
 
@@ -10,7 +10,7 @@ pub(crate) fn seal(state: &[u8]) -> Vec<u8> {
     [&Digest::of(state).0, state].concat()
 }
 
-/// The state; none when it is not what its digest says.
+/// Returns the state; none if it does not match its digest.
 pub(crate) fn unseal(sealed: &[u8]) -> Option<Vec<u8>> {
     let (digest, state) = sealed.split_at_checked(DIGEST_BYTES)?;
     (Digest::of(state).0 == digest).then(|| state.to_vec())

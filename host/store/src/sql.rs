@@ -1,9 +1,9 @@
-//! Statements in the store's own words: values, arguments, rows and errors. What stands behind them
-//! is an engine ([`crate::sqlite`]).
+//! Statements in the store's own terms: values, arguments, rows and errors. The engine behind them
+//! is [`crate::sqlite`].
 //!
-//! Rows are written by [`insert!`] and [`upsert!`], and read as what [`row!`] declares or as a
-//! tuple of a few columns: no place of a column is ever counted by hand. Statements with more than
-//! two arguments name them ([`named!`]).
+//! Rows are written by [`insert!`] and [`upsert!`], and read into a [`row!`] type or a tuple of a
+//! few columns, so no column is ever counted by hand. Statements with more than two arguments name
+//! them ([`named!`]).
 
 use crate::query::{self, Query};
 use domain::definition::DefinitionId;
@@ -41,14 +41,14 @@ pub type Source = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Failure of a statement, or of reading what it returned.
+/// Failure of a statement, or of reading its result.
 #[derive(Debug)]
 pub(crate) enum Error {
-    /// A column, by its name or place, holds something else than what belongs there.
+    /// A column, given by its name or place, has an unexpected value.
     Unreadable { column: String, source: Source },
     /// A value that cannot be written, whatever is stored.
     Unwritable { source: Source },
-    /// The statement is not what its caller takes it for: no such column, or no row.
+    /// The statement does not fit its caller: a column or a row is missing.
     Misused { source: Source },
     /// The engine failed.
     Failed { failure: Failure, source: Source },
@@ -82,11 +82,11 @@ impl Display for Error {
 /// Class of a failure of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The row contradicts what is stored.
+    /// The row contradicts stored rows.
     Constraint,
     /// The engine takes no such values, whatever is stored.
     Unfit,
-    /// Somebody else holds a lock.
+    /// Another connection holds a lock.
     Busy,
     /// The statement was ended from outside.
     Interrupted,
@@ -122,7 +122,7 @@ impl Error {
     }
 }
 
-/// Something in a column, by its name or place, that does not read as what it should be.
+/// Returns the error for a column, given by its name or place, with an unexpected value.
 pub(crate) fn unreadable(column: impl Display, source: impl Into<Source>) -> Error {
     Error::Unreadable {
         column: column.to_string(),
@@ -266,7 +266,7 @@ stored! {
     bool: "true or false", self => Value::Bool(*self),
         Value::Bool(is) => is, Value::Integer(number) => number != 0;
     i64: "a whole number", self => Value::Integer(*self), Value::Integer(number) => number;
-    // Nothing that is stored comes near the 63 bits.
+    // No stored number comes near the 63 bits.
     u64: "a count", self => Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX)),
         Value::Integer(number) => number.try_into()?;
     i32: "a small number", self => Value::Integer((*self).into()),
@@ -462,7 +462,7 @@ impl<'c> Sql<'c> {
         })
     }
 
-    /// The first row as what [`row!`] declares, as a tuple of its columns, or as its one column.
+    /// Returns the first row as a [`row!`] type, a tuple of its columns, or its one column.
     pub(crate) fn one<T: FromRow>(&self, text: &'static str, args: impl Args) -> Result<Option<T>> {
         self.row(text, args, |row| T::from_row(self, row))
     }
@@ -543,7 +543,7 @@ impl<'c> Sql<'c> {
 
 #[cfg(test)]
 thread_local! {
-    /// Steps that the engine has done for this thread: what a test counts in place of time.
+    /// Number of steps of the engine on this thread, which tests count in place of time.
     pub(crate) static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -552,8 +552,8 @@ fn count_steps(statement: &crate::sqlite::Statement<'_>, before: u64) {
     STEPS.set(STEPS.get() + statement.steps().saturating_sub(before));
 }
 
-/// A count, a place or a time as the database holds it. Nothing that is stored comes near the 63
-/// bits.
+/// Converts a count, a place or a time to the form of the database. No stored number comes near the
+/// 63 bits.
 pub(crate) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

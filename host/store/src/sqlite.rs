@@ -1,7 +1,7 @@
 //! SQLite behind the store's own words for a database ([`crate::sql`]): connections and their
 //! settings, statements, errors by class, the write-ahead log, and copies.
 //!
-//! Nothing else in the store names the library. Another engine would stand beside this file.
+//! Only this file names the library. Another engine would get a file next to this one.
 
 mod statement;
 
@@ -28,15 +28,15 @@ const EVERY: &str = "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0; PRAGMA trus
                      PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON;";
 /// Settings of the connection that writes. A commit returns when it is on the disk. The writer
 /// itself moves the log to the database after 4,000 pages (see `writer/log.rs`); the automatic
-/// checkpoint stays on until the writer has taken over. It keeps 16 MiB of pages: what one
-/// transaction changes for many sessions stays in memory until it commits. Deleted content is
-/// overwritten with zeros, so that what is purged one day has left no earlier copy.
+/// checkpoint stays on until the writer has taken over. It caches 16 MiB of pages, so the changes
+/// of one transaction to many sessions stay in memory until it commits. Deleted content is
+/// overwritten with zeros, so a later purge leaves no earlier copy.
 const WRITER: &str = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000; PRAGMA \
                       journal_size_limit = 67108864; PRAGMA cache_size = -16384; PRAGMA \
                       secure_delete = ON;";
-/// KiB of pages that a connection which only reads keeps. There are eight, and a cache fills over
-/// hours and never shrinks: with the writer's all of them hold 32 MiB at most. What falls out is in
-/// the system's memory.
+/// KiB of pages that a read-only connection caches. There are eight of these connections, and a
+/// cache fills over hours and never shrinks: with the writer's they use 32 MiB at most. Evicted
+/// pages are still in the system's page cache.
 const READER: &str = "PRAGMA query_only = ON; PRAGMA cache_size = -2048;";
 
 /// The ids of a list that is bound by this name ([`list`]).
@@ -62,8 +62,8 @@ pub(crate) fn list(ids: &[AgentId]) -> String {
 /// Settings of a database that is thrown away: nothing is synced or rolled back.
 const SCRATCH: &str = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = \
                        -32768; PRAGMA mmap_size = 0;";
-/// Settings of a connection that writes to the store's database, which it has attached: the writer
-/// moves the log, and nobody else; and what is deleted is written over, as by the writer.
+/// Settings of a connection that has the store's database attached and writes to it. Only the
+/// writer moves the log. Deleted content is overwritten, as by the writer.
 const ATTACHED: &str = "PRAGMA store.synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA \
                         wal_autocheckpoint = 0;";
 
@@ -97,7 +97,7 @@ pub(crate) struct TableColumns {
 pub(crate) enum Checkpoint {
     /// Moves what no read is in the way of.
     Passive,
-    /// Waits until the next commit can begin the log anew.
+    /// Waits until the next commit can start the log over.
     Restart,
     /// Waits likewise, and cuts the log's file off.
     Truncate,
@@ -170,7 +170,7 @@ impl Connection {
         Ok(self.0.busy_timeout(patience)?)
     }
 
-    /// Sets what is on the disk when a commit returns.
+    /// Sets which data are on the disk when a commit returns.
     pub(crate) fn sync(&self, how: Durability) -> Result<()> {
         self.execute_batch(match how {
             Durability::Full => "PRAGMA synchronous = FULL",
@@ -195,12 +195,12 @@ impl Connection {
         self.execute_batch(ATTACHED)
     }
 
-    /// Makes the database one file, without a log beside it.
+    /// Makes the database one file, without a log.
     pub(crate) fn make_one_file(&self) -> Result<()> {
         self.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
     }
 
-    /// Writes the database's file anew.
+    /// Rewrites the database's file.
     pub(crate) fn vacuum(&self) -> Result<()> {
         self.sync(Durability::Full)?;
         self.execute_batch("PRAGMA wal_autocheckpoint = 0; VACUUM")
@@ -371,7 +371,7 @@ impl Connection {
         Ok(self.0.wal_hook(Some(hook))?)
     }
 
-    /// Ends a statement in which `is_to_end` is true when it looks, after every so many steps.
+    /// Ends a statement if `is_to_end` is true at one of its checks, each after a number of steps.
     pub(crate) fn end_when(
         &mut self,
         steps: i32,
@@ -393,7 +393,7 @@ pub(crate) struct Copy<'a>(Backup<'a, 'a>);
 pub(crate) enum Copied {
     All,
     Some,
-    /// Somebody else has locked the database.
+    /// Another process has locked the database.
     Nothing,
 }
 
@@ -403,7 +403,7 @@ impl Copy<'_> {
         Ok(match self.0.step(pages)? {
             StepResult::Done => Copied::All,
             StepResult::Busy | StepResult::Locked => Copied::Nothing,
-            // More, or what later versions of the library may say.
+            // More pages remain, or a result of a later version of the library.
             _ => Copied::Some,
         })
     }

@@ -1,11 +1,11 @@
-//! Counters of what the writer did and of reads, for tests, the bench and the operator.
+//! Counters of the writer's work and of reads, for tests, the bench and the operator.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters of the store's work since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Commits asked for, whatever came of them.
+    /// Commits requested, whatever their outcome.
     pub commits: u64,
     /// Commits that were refused because the queue was full.
     pub busy: u64,
@@ -17,7 +17,7 @@ pub struct Stats {
     pub transactions: u64,
     /// Events in them.
     pub events: u64,
-    /// The most commits that one transaction held.
+    /// The largest number of commits in one transaction.
     pub largest_batch: u64,
     /// Transactions that failed as a whole.
     pub failures: u64,

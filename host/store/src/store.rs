@@ -25,7 +25,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
-/// An open store. Clones are the same store; dropping the last one waits until what is queued is
+/// An open store. Clones share it. Dropping the last one waits until all queued commits are
 /// durable.
 #[derive(Clone)]
 pub struct Store {
@@ -40,7 +40,7 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Maximum time that dropping waits for threads that are held up by the disk.
+/// Maximum time that dropping waits for threads that the disk blocks.
 const LEAVE: Duration = Duration::from_secs(5);
 /// Interval at which dropping checks whether the threads have ended.
 const POLL: Duration = Duration::from_millis(1);
@@ -59,19 +59,19 @@ struct Inner {
     was_ended: bool,
     latest_at_open: Timestamp,
     kept_longer_ms: Arc<AtomicU64>,
-    /// Every thread holds a receiver of this as long as it has something of the store open.
+    /// Every thread holds a receiver of it while it has part of the store open.
     alive: watch::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Set when the store is to be closed.
+    /// Set when the store has to close.
     closing: Arc<AtomicBool>,
     rebuilds: Rebuilds,
-    /// Lock held by a purge or a rebuild: what is folded now could hold what is about to be erased.
+    /// Lock of a purge or a rebuild: a rebuild could restore data that is about to be erased.
     upkeep: Arc<tokio::sync::Mutex<()>>,
-    /// Lock held by the reader of a copy of the database.
+    /// Lock of the reader of a copy of the database.
     copying: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Channels to the store's threads. The threads go on as long as one of these exists.
+/// Channels to the store's threads. The threads run as long as one of these exists.
 #[derive(Clone)]
 pub(crate) struct Senders {
     pub(crate) writer: SyncSender<Request>,
@@ -165,7 +165,7 @@ impl Store {
         self.inner.latest_at_open
     }
 
-    /// Keeps idempotency keys for so many milliseconds longer from now on, because it is not known
+    /// Extends the lifetime of idempotency keys by so many milliseconds, because it is not known
     /// whether they have expired.
     pub fn keep_keys_longer(&self, ms: u64) {
         self.inner.kept_longer_ms.store(ms, Ordering::Relaxed);
@@ -176,13 +176,13 @@ impl Store {
         writer::keys_since(now, &self.inner.kept_longer_ms)
     }
 
-    /// Stores a commit. When this returns `Ok` it survives a crash of the process and of the
-    /// machine; on any error nothing of it is stored. A caller that goes away meanwhile does not
-    /// undo it. While the writer is held up ([`Health::Stalled`]) it is refused as busy.
+    /// Stores a commit. After `Ok` it survives a crash of the process and of the machine; after any
+    /// error nothing of it is stored. Dropping the future does not undo it. While the writer is
+    /// stalled ([`Health::Stalled`]) it is refused as busy.
     pub async fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         count(&self.inner.counters.commits, 1);
-        // Whoever waited behind a disk that does not answer would hold on to what others need:
-        // connections, and places in the queue.
+        // Callers that waited for a disk that does not respond would block connections and places
+        // in the queue that others need.
         if self.inner.vitals.is_stalled() {
             count(&self.inner.counters.busy, 1);
             return Err(CommitError::Busy);
@@ -207,15 +207,15 @@ impl Store {
         answer.await.unwrap_or(Err(CommitError::Closed))
     }
 
-    /// Returns the position of the last durable event, as it grows. A reader that sees a position
+    /// Returns a watch on the position of the last durable event. A reader that sees a position
     /// sees every event up to it.
     #[must_use]
     pub fn durable(&self) -> watch::Receiver<u64> {
         self.inner.durable.clone()
     }
 
-    /// Returns whether commits are taken at this moment, and if not, why. While it has nothing else
-    /// to do, the writer checks every second for space and for whether a failure persists.
+    /// Returns whether commits are accepted at this moment, and if not, why. While the writer is
+    /// idle, it checks every second for space and for whether a failure persists.
     #[must_use]
     pub fn health(&self) -> Health {
         self.inner.vitals.health()
@@ -227,8 +227,8 @@ impl Store {
         self.log().state()
     }
 
-    /// Returns whether the pages of the store went unchecked when it was opened. That is so when it
-    /// was not closed before and is large: [`Store::damage`] does the check then.
+    /// Returns whether the pages of the store were not checked when it was opened. A large store
+    /// that was not closed properly is opened unchecked; [`Store::damage`] does the check then.
     #[must_use]
     pub fn needs_integrity_check(&self) -> bool {
         self.inner.needs_integrity_check
@@ -240,9 +240,9 @@ impl Store {
         self.inner.counters.read()
     }
 
-    /// Closes the store. It takes no new requests, finishes what is queued, moves the log to the
-    /// database and releases the data directory. This takes as long as the disk does; a caller that
-    /// does not wait for it loses nothing that was acknowledged.
+    /// Closes the store. It accepts no new requests, finishes the queued ones, moves the log to the
+    /// database and releases the data directory. The duration depends on the disk. A caller that
+    /// does not wait loses nothing that was acknowledged.
     pub async fn close(&self) {
         self.inner.leave();
         self.inner.alive.closed().await;
@@ -256,7 +256,7 @@ impl Store {
     }
 
     /// Removes the mark of a clean shutdown. Once this returns, a process that opens the store
-    /// after a crash can tell.
+    /// after a crash can detect the crash.
     pub async fn begin_work(&self) -> Result<(), CommitError> {
         self.in_writer(|sql| meta::remove(sql, ENDED)).await
     }
@@ -271,7 +271,7 @@ impl Store {
         &self.inner.database
     }
 
-    /// Runs something on a thread that reads, all of it on the same state of the store.
+    /// Runs a read on a reader thread. All of it sees the same state of the store.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
@@ -291,8 +291,8 @@ impl Store {
             .map_err(|error| self.read_error(error))
     }
 
-    /// Returns the failure of a read. While the disk fails nothing of what is stored is called
-    /// unreadable: SQLite may take a page that it could not read for a malformed one.
+    /// Returns the failure of a read. While the disk fails no stored data is reported as
+    /// unreadable: SQLite may mistake a page that it could not read for a malformed one.
     fn read_error(&self, error: sql::Error) -> ReadError {
         match ReadError::from(error) {
             ReadError::Unreadable { source } if self.is_disk_failing() => {
@@ -302,7 +302,7 @@ impl Store {
         }
     }
 
-    /// Returns whether the disk failed to read a moment ago, or does when it is asked now.
+    /// Returns whether the disk failed to read a moment ago, or fails in a test read now.
     #[must_use]
     pub fn is_disk_failing(&self) -> bool {
         self.inner.vitals.has_disk_failed() || is_failing(&self.inner.database)
@@ -310,7 +310,7 @@ impl Store {
 
     /// Returns the reason why a read has no answer: it panicked, unless the store is being closed.
     ///
-    /// A repetition would panic again, so the error says that something cannot be read.
+    /// A retry would panic again, so the error is that something cannot be read.
     pub(crate) fn unanswered(&self) -> ReadError {
         match self.closing().load(Ordering::Relaxed) {
             true => ReadError::Closed,
@@ -320,9 +320,9 @@ impl Store {
         }
     }
 
-    /// Looks at a few rows by their keys: on the caller's own thread, because handing that over to
-    /// another takes longer than the inspection itself. Only for a single statement, or for rows
-    /// that never change: what several statements see may have been committed in between.
+    /// Reads a few rows by their keys on the caller's own thread, because handing the read to
+    /// another thread takes longer than the read itself. Only for a single statement, or for rows
+    /// that never change: a commit may land between several statements.
     pub(crate) async fn point_read<T: Send + 'static>(
         &self,
         inspect: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
@@ -383,7 +383,7 @@ impl Store {
             })
     }
 
-    /// Does something with the writer's connection, between two commits.
+    /// Runs some work on the writer's connection, between two commits.
     pub(crate) async fn in_writer<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
@@ -413,7 +413,7 @@ impl Store {
     }
 }
 
-/// Starts the writer's thread. It holds the directory until the connection is closed.
+/// Starts the writer's thread. It keeps the directory locked until the connection is closed.
 fn start_writer(
     connection: Connection,
     dir: Arc<DataDir>,
@@ -430,7 +430,8 @@ fn start_writer(
         })
 }
 
-/// Counts the pages of the database's log, from those that are there when it is opened.
+/// Sets up counting of the pages of the database's log, beginning with those that exist when it is
+/// opened.
 fn watched_log(
     dir: &DataDir,
     connection: &mut Connection,
@@ -442,7 +443,7 @@ fn watched_log(
         .map_err(|error| OpenError::database(&dir.database(), error))
 }
 
-/// Fills the reserved space, and returns whether the disk had space for it.
+/// Fills the reserved space, and returns whether the disk had enough space for it.
 fn is_filled(reserved_space: &ReservedSpace) -> bool {
     let filled = reserved_space.fill();
     if let Err(error) = &filled {
@@ -454,7 +455,7 @@ fn is_filled(reserved_space: &ReservedSpace) -> bool {
     filled.is_ok()
 }
 
-/// Reads in one transaction, so that what it reads first and last belongs together.
+/// Runs several reads in one transaction, so that all of them see the same state.
 fn at_one_time<T>(sql: &Sql<'_>, read: impl FnOnce(&Sql<'_>) -> sql::Result<T>) -> sql::Result<T> {
     sql.execute("BEGIN DEFERRED", [])?;
     let result = read(sql);
@@ -465,7 +466,7 @@ fn at_one_time<T>(sql: &Sql<'_>, read: impl FnOnce(&Sql<'_>) -> sql::Result<T>) 
 }
 
 impl Inner {
-    /// Takes nothing more, and ends what is not a commit.
+    /// Accepts no more requests, and ends all work except commits.
     fn leave(&self) {
         self.closing.store(true, Ordering::Relaxed);
         drop(

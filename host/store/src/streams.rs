@@ -1,5 +1,5 @@
-//! Streams by number: events, snapshots and references to blobs name a stream by the number that it
-//! got when an event was in it or about it first. A number stays for good.
+//! Streams by number: events, snapshots and references to blobs name a stream by its number. A
+//! stream gets its number with the first event in it or about it, and keeps it.
 
 use crate::sql::{self, Cells, FromRow, Sql, Value, args};
 use domain::id::Stream;
@@ -20,7 +20,7 @@ fn parts(stream: &Stream) -> (&'static str, &[u8]) {
     }
 }
 
-/// Returns the number of a stream; none while nothing was said of it.
+/// Returns the number of a stream; none while the stream has no event.
 pub(crate) fn number(sql: &Sql<'_>, stream: Stream) -> sql::Result<Option<i64>> {
     let (kind, id) = parts(&stream);
     let text = "SELECT number FROM streams WHERE stream_kind = ?1 AND stream_id = ?2";
@@ -50,7 +50,7 @@ impl FromRow for Named {
     }
 }
 
-/// The stream as text. It is made for every event that is read.
+/// Returns the stream as text. This runs for every event that is read.
 fn name(kind: &str, id: &[u8]) -> Option<String> {
     if id.is_empty() {
         return (kind == HOST).then(|| HOST.to_owned());

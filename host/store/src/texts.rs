@@ -38,13 +38,13 @@ pub(crate) fn packed(value: &impl Serialize) -> sql::Result<(Payload, usize)> {
     Ok((Payload::of(json.as_bytes()), json.len()))
 }
 
-/// Keeps the texts that stand apart from an event's payload.
+/// Stores the long texts of an event's payload.
 pub(crate) fn keep(sql: &Sql<'_>, apart: &[Apart]) -> sql::Result<()> {
     apart.iter().try_for_each(|apart| add(sql, apart, 1))
 }
 
-/// Keeps the texts that stand apart from a message. Where events are folded into other tables than
-/// their own, the texts are not there yet.
+/// Stores the long texts of a message. Where events are folded into a side database, the texts are
+/// not there yet.
 pub(crate) fn keep_of_message(
     sql: &Sql<'_>,
     (run, message): (RunId, MessageId),
@@ -102,7 +102,7 @@ fn remove_unused(sql: &Sql<'_>, digest: Digest) -> sql::Result<()> {
     }
 }
 
-/// Puts what is stored together again, as JSON.
+/// Reassembles the stored parts as JSON.
 pub(crate) fn whole(sql: &Sql<'_>, packed: &[u8]) -> sql::Result<Vec<u8>> {
     let mut failed = None;
     let whole = payload::whole(packed, |digest| {
@@ -123,7 +123,7 @@ fn text(sql: &Sql<'_>, digest: Digest) -> sql::Result<Option<Vec<u8>>> {
     sql.one(text, [digest])
 }
 
-/// Returns the first text that is not what its digest says, if there is one.
+/// Returns the first text that does not match its digest, if any.
 pub(crate) fn changed(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     let all = "SELECT u.digest, t.text FROM text_uses u LEFT JOIN texts t ON t.number = u.number";
     sql.query(all, [], |rows| {

@@ -1,11 +1,11 @@
 //! The bytes that users have brought, of each user and of each API key, counted in the transaction
 //! that stores or erases them.
 //!
-//! A user's are the payloads of the events that they caused, the content that came with them and
-//! was not there before, and the replies that are remembered under their keys. So is what tools
-//! leave between the segments of their calls in the user's sessions. Other work of agents is not
-//! counted here: limits of turns bound it. A key's are those of its user's that came with it;
-//! each says so by the number of the key.
+//! A user is charged for the payloads of the events that they caused, for the new content in them,
+//! and for the replies remembered under their idempotency keys. Data that tools leave between the
+//! segments of their calls in the user's sessions counts too. Other work of agents does not count
+//! here: limits of turns bound it. An API key is charged for the part of its user's bytes that was
+//! stored under it; each row has the number of its key.
 
 use crate::commit::Key;
 use crate::prepared::PreparedAppend;
@@ -23,20 +23,20 @@ const USER: &str = "user:";
 /// The user who made a commit, with the bytes of its payloads.
 pub(crate) struct Brought {
     pub(crate) user: String,
-    /// The API key that it came with.
+    /// The API key under which it was stored.
     pub(crate) with: Option<NumberedKey>,
     pub(crate) bytes: u64,
 }
 
-/// An API key, with the number that stands for it beside what came with it.
+/// An API key, with the number that represents it in stored rows.
 pub(crate) struct NumberedKey {
     pub(crate) id: KeyId,
     pub(crate) number: i64,
 }
 
 impl Brought {
-    /// Returns the number of the key with which something of this source came; none for what is not
-    /// the user's.
+    /// Returns the number of the key under which data of this source was stored; none for data that
+    /// is not the user's.
     pub(crate) fn number_for(&self, source: &str) -> Option<i64> {
         let with = self.with.as_ref()?;
         (source.strip_prefix(USER)? == self.user).then_some(with.number)
@@ -65,8 +65,8 @@ pub(crate) fn brought(appends: &[PreparedAppend], key: Option<&Key>) -> Option<B
     })
 }
 
-/// Returns what the tools of sessions left between the segments of their calls, with its bytes,
-/// unless a user caused the event.
+/// Returns the data that the tools of sessions left between the segments of their calls, with its
+/// bytes, unless a user caused the event.
 pub(crate) fn left(appends: &[PreparedAppend]) -> Vec<(SessionId, u64)> {
     let events = appends.iter().flat_map(|append| &append.events);
     let left = events.filter(|event| {
@@ -83,7 +83,7 @@ pub(crate) fn user_of(sql: &Sql<'_>, session: SessionId) -> sql::Result<Option<S
     sql.one(text, [session])
 }
 
-/// Returns the number of a key, which it gets when something comes with it first.
+/// Returns the number of a key, which is assigned when data is first stored under it.
 pub(crate) fn number_of(sql: &Sql<'_>, key: &KeyId) -> sql::Result<i64> {
     if let Some(number) = read_number(sql, key)? {
         return Ok(number);
@@ -93,13 +93,13 @@ pub(crate) fn number_of(sql: &Sql<'_>, key: &KeyId) -> sql::Result<i64> {
     number.ok_or_else(|| sql::Error::misused("there is no row"))
 }
 
-/// Returns the number of a key; none while nothing has come with it.
+/// Returns the number of a key; none while no data was stored under it.
 pub(crate) fn read_number(sql: &Sql<'_>, key: &KeyId) -> sql::Result<Option<i64>> {
     let text = "SELECT number FROM key_storage WHERE key_id = ?1";
     sql.one(text, [key.as_str()])
 }
 
-/// Counts what a user has brought.
+/// Adds to the stored bytes of a user.
 pub(crate) fn add(sql: &Sql<'_>, user: &str, bytes: u64) -> sql::Result<()> {
     insert!(
         sql,
@@ -111,13 +111,14 @@ pub(crate) fn add(sql: &Sql<'_>, user: &str, bytes: u64) -> sql::Result<()> {
     )
 }
 
-/// Counts what came with a key that has a number.
+/// Adds to the stored bytes of a key that has a number.
 pub(crate) fn add_with(sql: &Sql<'_>, key: &KeyId, bytes: u64) -> sql::Result<()> {
     let text = "UPDATE key_storage SET bytes = bytes + ?2 WHERE key_id = ?1";
     sql.write(text, args![key.as_str(), bytes])
 }
 
-/// Something that goes: its source, its bytes, and the number of the key that it came with.
+/// Data that is deleted: its source, its bytes, and the number of the key under which it was
+/// stored.
 type Erased = (String, u64, Option<i64>);
 
 /// Counts the payload of an event that is about to be erased.
@@ -138,9 +139,9 @@ pub(crate) fn erases_blob(sql: &Sql<'_>, digest: &[u8; 32]) -> sql::Result<()> {
     take_all(sql, gone.as_slice())
 }
 
-/// Runs a statement that deletes requests, counts their replies' bytes as gone, and returns the
-/// number of requests. The statement has to return of each the source, the length of the reply, and
-/// the number of the key that it came with.
+/// Runs a statement that deletes requests, subtracts the bytes of their replies, and returns the
+/// number of requests. For each request the statement has to return the source, the length of the
+/// reply, and the number of its key.
 pub(crate) fn erases_replies(
     sql: &Sql<'_>,
     text: &'static str,
@@ -151,7 +152,7 @@ pub(crate) fn erases_replies(
     Ok(gone.len() as u64)
 }
 
-/// Takes what goes from its users and its keys, once for each of them.
+/// Subtracts deleted data from its users and its keys, once for each of them.
 fn take_all(sql: &Sql<'_>, gone: &[Erased]) -> sql::Result<()> {
     let mut of_users: BTreeMap<&str, u64> = BTreeMap::new();
     let mut of_keys: BTreeMap<i64, u64> = BTreeMap::new();
@@ -183,7 +184,7 @@ pub(crate) fn stored_bytes_query(user: &UserId) -> Query<'_> {
     )
 }
 
-/// The query for the bytes that came with a key and that are still there.
+/// The query for the bytes that were stored under a key and still exist.
 pub(crate) fn stored_bytes_with_query(key: &KeyId) -> Query<'_> {
     Query::new(
         "SELECT bytes FROM key_storage WHERE key_id = ?1",
@@ -192,15 +193,15 @@ pub(crate) fn stored_bytes_with_query(key: &KeyId) -> Query<'_> {
 }
 
 impl crate::Store {
-    /// The bytes that a user has brought and that are still there: payloads of their events,
-    /// content that came with them first, and what tools left in their sessions.
+    /// The bytes that a user has stored and that still exist: payloads of their events, new content
+    /// in them, and data that tools left in their sessions.
     pub async fn stored_bytes(&self, user: &UserId) -> Result<u64, crate::ReadError> {
         let user = user.clone();
         self.point_read(move |sql| sql.ask(&stored_bytes_query(&user))?.number())
             .await
     }
 
-    /// The part of [`Self::stored_bytes`] that came with a key ([`crate::under_api_key`]).
+    /// The part of [`Self::stored_bytes`] that was stored under a key ([`crate::under_api_key`]).
     pub async fn stored_bytes_with(&self, key: &KeyId) -> Result<u64, crate::ReadError> {
         let key = key.clone();
         self.point_read(move |sql| sql.ask(&stored_bytes_with_query(&key))?.number())

@@ -1,5 +1,5 @@
-//! Verification of everything that is stored: the chain from its first event to its last, what
-//! hangs on it, and what is kept beside it.
+//! Verification of all stored data: the chain from its first event to its last, the data that
+//! depends on it, and the data stored in addition to it.
 
 mod at_length;
 pub(crate) mod beside;
@@ -21,7 +21,7 @@ use std::time::Duration;
 const CHUNK_EVENTS: usize = 1_000;
 /// Maximum number of tries of a chunk that blocked the write-ahead log.
 const CHUNK_TRIES_MAX: u32 = 10;
-/// The pause before it is tried again.
+/// The pause before the next attempt.
 const CHUNK_PAUSE: Duration = Duration::from_millis(200);
 
 /// Result of a verification.
@@ -29,8 +29,7 @@ const CHUNK_PAUSE: Duration = Duration::from_millis(200);
 pub struct Verification {
     /// Events that were found in order.
     pub events: u64,
-    /// Events whose payload was erased: their place in the chain holds, what they said is
-    /// gone.
+    /// Events whose payload was erased. Their place in the chain remains.
     pub erased: u64,
     /// Turns whose id was computed again.
     pub turns: u64,
@@ -40,10 +39,10 @@ pub struct Verification {
     pub fault: Option<VerificationFault>,
 }
 
-/// Something that is not as it was stored.
+/// Stored data that has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationFault {
-    /// The position of the event; 0 when it is no event but something that is kept beside them.
+    /// The position of the event; 0 for data that is stored in addition to the events.
     pub position: u64,
     /// Description of the fault.
     pub problem: String,
@@ -86,9 +85,9 @@ impl Progress {
 
 impl Store {
     /// Checks every page, a table with its indices at a time, and describes the first damage. It
-    /// does far less than [`Store::verify`]: neither hashes nor projections are computed again.
-    /// Between two tables the log can be moved to the database; a table that would take too long
-    /// for that is checked in a copy.
+    /// does far less than [`Store::verify`]: it recomputes neither hashes nor projections. Between
+    /// two tables the log can be moved to the database; a table whose check would block that for
+    /// too long is checked in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {
         let tables: Vec<String> = self.read(move |sql| sql.all(TABLES, [])).await?;
         for table in tables {
@@ -103,13 +102,13 @@ impl Store {
     }
 
     /// Verifies the whole chain: positions without gaps, hashes, payload digests, stream versions
-    /// without gaps, ids of turns, and that the last event that was stored is there. Commits go on
-    /// meanwhile; what they add is not looked at. Then all pages and indices, that each blob is
-    /// what its digest says, each turn of the tree what its id says and where its parent puts it,
-    /// and, unless a purge is under way, that each projection is what folding all events again
-    /// gives. Takes about as long as storing them did without waiting for the disk. When its second
-    /// half would keep the write-ahead log from beginning anew, it is done in a copy, which takes
-    /// as much space again as the database.
+    /// without gaps, ids of turns, and the presence of the last stored event. Events that are
+    /// committed meanwhile are not checked. After the chain it checks all pages and indices, the
+    /// digest of each blob, and the id and the place of each turn. Unless a purge is under way, it
+    /// also compares each projection with the result of folding all events. Takes about as long as
+    /// storing the events did, without waits for the disk. If its second half would keep the
+    /// write-ahead log from starting over, it runs in a copy, which takes as much space again as
+    /// the database.
     pub async fn verify(&self) -> Result<Verification, ReadError> {
         let head = self.read(recorded_head).await?;
         let mut progress = Progress::new(head);
@@ -124,8 +123,8 @@ impl Store {
         Ok(with(found, problem))
     }
 
-    /// Verifies the next chunk; once more where that was in the way of the write-ahead log, which
-    /// then begins anew meanwhile.
+    /// Verifies the next chunk. If that was in the way of the write-ahead log, the log starts over
+    /// and the chunk is verified once more.
     async fn next_chunk(&self, progress: Progress) -> Result<Progress, ReadError> {
         for _ in 0..CHUNK_TRIES_MAX {
             let from = progress.clone();
@@ -153,7 +152,7 @@ pub(crate) fn whole(sql: &Sql<'_>) -> sql::Result<Verification> {
     Ok(with(found, problem))
 }
 
-/// Returns the result with a problem that was found beside the events.
+/// Returns the result with a problem found outside of the events.
 fn with(mut found: Verification, problem: Option<String>) -> Verification {
     found.fault = found.fault.or(problem.map(|problem| VerificationFault {
         position: 0,
@@ -251,7 +250,7 @@ fn turn_problem(
                 "its turn's id does not follow from the turn".to_owned(),
             ));
         }
-        // Those were counted where they came in.
+        // These were counted with their import.
         Ok(Event::TurnsImported(imported)) if imported.erased.is_some() => {}
         Ok(Event::TurnsImported(imported)) => match imported
             .turns

@@ -1,14 +1,13 @@
-//! The one thread that writes: whatever is queued goes into one transaction, and nothing is
+//! The one thread that writes: all queued requests go into one transaction, and none is
 //! acknowledged before it is durable.
 //!
 //! There is no artificial delay: a lone commit is written at once, and while the disk is busy with
-//! it the next ones gather. Each request among several has a savepoint of its own, so that what one
-//! of them meets is its own affair; only what the disk or the database says of the transaction as a
-//! whole fails all of it. A panic over one request is that request's own affair too: what it wrote
-//! is undone, and it is refused, so that an event on which a projection panics ends its turn and
-//! not the host, again at every start. Words on which the full-text index panics are passed over
-//! for the same reason. Any other panic here ends the process: a store that half works is worse
-//! than none.
+//! it the next ones gather. With several requests each has a savepoint of its own, so its failure
+//! does not affect the others. Only a failure of the disk or of the transaction as a whole fails
+//! all of them. A panic over one request affects only that request: its writes are undone, and it
+//! is refused. So an event on which a projection panics ends its turn, and not the host at every
+//! start. Words on which the full-text index panics are skipped for the same reason. Any other
+//! panic here ends the process: a store that half works is worse than none.
 
 mod apply;
 mod cache;
@@ -59,9 +58,9 @@ const ROOM_MS: u64 = 1_000;
 
 /// Requests to the writer.
 pub(crate) enum Request {
-    /// Store something.
+    /// Store a commit.
     Commit(Box<QueuedCommit>),
-    /// Do something between two commits.
+    /// Run some work between two commits.
     Between(Between),
     /// Index some of the rows that wait.
     Index(oneshot::Sender<sql::Result<()>>),
@@ -72,8 +71,7 @@ pub(crate) enum Request {
     Execute(&'static str, oneshot::Sender<()>),
 }
 
-/// Something that the writer's thread does while no commit is under way. It leaves no transaction
-/// open.
+/// Work for the writer's thread while no commit is under way. It leaves no transaction open.
 pub(crate) struct Between(Box<dyn FnOnce(&Sql<'_>) + Send>);
 
 impl Between {
@@ -102,22 +100,21 @@ pub(crate) struct Writer<'c> {
 pub(crate) struct State {
     /// The last event.
     pub(crate) head: Head,
-    /// The time that the last event brought: what the idempotency key of a commit without events
-    /// ages by.
+    /// The time of the last event, by which the idempotency key of a commit without events ages.
     pub(crate) latest: Timestamp,
-    /// Milliseconds for which keys are kept longer than else.
+    /// Milliseconds by which the lifetime of keys is extended.
     pub(crate) kept_longer_ms: Arc<AtomicU64>,
     /// Pages in the log when it was last moved to the database.
     pub(crate) checkpointed_pages: usize,
-    /// While there is no space: how many batches came meanwhile.
+    /// The number of batches since the disk is full; none while it has space.
     pub(crate) full: Option<u64>,
     /// True if the last transaction ended and its outcome is not known.
     pub(crate) ended: bool,
     /// Request that did not fit into the last transaction.
     pub(crate) transferred: Option<Request>,
-    /// Events since the full-text index was last at its end whose words it does not have.
+    /// Number of events since the full-text index was last complete whose words it lacks.
     unindexed: u64,
-    /// While the log is full and commits have waited for it in vain: whose reads hold it.
+    /// The holder of the log, while the log is full and commits have waited for it in vain.
     holder: Option<Holder>,
     cache: Cache,
     keys: Keys,
@@ -134,7 +131,7 @@ impl State {
             full: is_full.then_some(0),
             ended: false,
             transferred: None,
-            // Nobody knows what was left to be indexed: it looks once.
+            // The number of rows to be indexed is unknown, so it checks once.
             unindexed: 1,
             holder: None,
             cache: Cache::default(),
@@ -143,8 +140,8 @@ impl State {
     }
 }
 
-/// Makes the connection report the log's length after each commit. It no longer moves the log to
-/// the database by itself.
+/// Makes the connection report the log's length after each commit, instead of moving the log to the
+/// database by itself.
 pub(crate) fn watch_log(connection: &mut Connection) -> sql::Result<Arc<AtomicUsize>> {
     let pages = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&pages);
@@ -155,7 +152,7 @@ pub(crate) fn watch_log(connection: &mut Connection) -> sql::Result<Arc<AtomicUs
 /// Channel on which a caller waits for the outcome of its commit.
 type Reply = oneshot::Sender<Result<Committed, CommitError>>;
 
-/// A commit with the caller who waits for it.
+/// A commit with the channel to its waiting caller.
 pub(crate) struct QueuedCommit {
     pub(crate) prepared: Prepared,
     pub(crate) reply: Reply,
@@ -166,11 +163,11 @@ pub(crate) struct QueuedCommit {
 enum Undo {
     /// The whole transaction.
     All,
-    /// Each commit of it alone.
+    /// Each commit of it on its own.
     Each,
 }
 
-/// Runs the writer until all senders are gone; then moves the log to the database.
+/// Runs the writer until all senders are dropped; then moves the log to the database.
 pub(crate) fn run(connection: &Connection, build: impl FnOnce(Sql<'_>) -> Writer<'_>) {
     if caught(|| build(Sql::new(connection)).work()).is_err() {
         tracing::error!(
@@ -197,7 +194,7 @@ impl Writer<'_> {
         self.checkpoint(Checkpoint::Truncate);
     }
 
-    /// Returns the next request, if it comes in time.
+    /// Returns the next request, if one arrives in time.
     fn next(&mut self, patience: Duration) -> Result<Request, RecvTimeoutError> {
         self.vitals.rests();
         let next = self
@@ -219,7 +216,7 @@ impl Writer<'_> {
             }
             Request::Between(between) => {
                 let changes = self.sql.connection().total_changes();
-                // Whoever asked for it finds that it has no answer.
+                // The caller finds that its channel was dropped without an answer.
                 if let Err(panic) = caught(|| (between.0)(&self.sql)) {
                     tracing::error!(
                         panic,
@@ -287,13 +284,14 @@ impl Writer<'_> {
         match self.transact(commits) {
             Ok(outcomes) => {
                 self.count(&outcomes, before);
-                // Published first, so that whoever has an answer also finds its position published.
+                // Published first, so that a caller with an answer also finds its position
+                // published.
                 if self.state.head.position > before.position {
                     self.works_again();
                     self.durable.send_replace(self.state.head.position);
                 }
                 for (reply, outcome) in replies.into_iter().zip(outcomes) {
-                    // Whoever asked may have gone; what they asked for is stored all the same.
+                    // The caller may have been dropped; its commit is stored all the same.
                     let _ = reply.send(outcome.map_err(Refused::into_error));
                 }
             }
@@ -301,7 +299,7 @@ impl Writer<'_> {
                 self.state.head = before;
                 self.state.cache.forget();
                 self.roll_back();
-                // Before anybody is told that nothing is stored.
+                // Done before any caller learns that nothing was stored.
                 if std::mem::take(&mut self.state.ended) {
                     self.disown();
                 }
@@ -325,8 +323,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The same once. None, with nothing written, when a commit among several would have to be
-    /// undone and cannot be alone.
+    /// One attempt at it. Returns none, with nothing written, when a commit among several would
+    /// have to be undone and cannot be undone alone.
     fn attempt(
         &mut self,
         commits: &mut [Prepared],
@@ -389,10 +387,10 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes one commit. What panics over it would do so whenever it is tried: it can never be
-    /// stored.
+    /// Writes one commit. A commit over which this panics would panic at each retry: it can never
+    /// be stored.
     fn apply(&mut self, prepared: &mut Prepared) -> Result<Committed, Stopped> {
-        // The caller undoes what was written and takes back what is remembered of it.
+        // The caller undoes the writes and the changes to the cache.
         let sql = &self.sql;
         let state = &mut self.state;
         caught(|| apply::apply(sql, state, prepared)).unwrap_or_else(|panic| {
@@ -408,7 +406,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Passes on what concerns one request only; an error for what concerns the whole transaction.
+    /// Passes on a failure of one request only; returns an error for a failure of the whole
+    /// transaction.
     fn own_affair(&self, refused: Refused) -> sql::Result<Refused> {
         match refused {
             Refused::Storage(error)
@@ -425,8 +424,8 @@ impl Writer<'_> {
                     detail: error.to_string(),
                 }))
             }
-            // Not the database's: a row that a guard or a projection reads is not what it should
-            // be.
+            // Not the database's fault: a row that a guard or a projection reads has an unexpected
+            // value.
             Refused::Storage(error) => Ok(Refused::Unreadable(error.into())),
             Refused::Conflict(_)
             | Refused::Replayed(_)
@@ -450,7 +449,7 @@ impl Writer<'_> {
 
     fn fail(&mut self, error: sql::Error, replies: Vec<Reply>) {
         count(&self.counters.failures, 1);
-        // SQLite does not tell a quota that is used up from a disk that is broken.
+        // SQLite reports a used-up quota and a broken disk in the same way.
         let full = is_full(&error)
             || (is_io(&error)
                 && self
@@ -477,7 +476,7 @@ impl Writer<'_> {
     }
 
     /// Returns whether to try at all. While the disk is full every second batch is tried, and only
-    /// if there is space again.
+    /// once there is space again.
     fn has_space(&mut self) -> bool {
         let Some(batches) = &mut self.state.full else {
             return true;
@@ -486,7 +485,7 @@ impl Writer<'_> {
         (*batches).is_multiple_of(2) && self.recover()
     }
 
-    /// Checks for space also while no request comes, so that the state is reported.
+    /// Checks for space also while no request arrives, so that the reported state is current.
     fn search_space(&mut self) {
         if self.state.full.is_some() {
             self.recover();
@@ -512,15 +511,15 @@ impl Writer<'_> {
         true
     }
 
-    /// Checks whether a failure persists, also while no request comes, so that the state is
-    /// reported. The version that the database has is written once more: that changes nothing and
-    /// is synced like a commit.
+    /// Checks whether a failure persists, also while no request arrives, so that the reported state
+    /// is current. It writes the version of the database once more, which changes nothing and is
+    /// synced like a commit.
     fn try_again(&self) {
         if !self.vitals.is_failing() || self.state.full.is_some() {
             return;
         }
         let connection = self.sql.connection();
-        // Whoever asks for a commit meanwhile does not wait for somebody else's lock twice.
+        // Callers that commit meanwhile do not wait for another process's lock twice.
         let tried = connection
             .set_busy_timeout(Duration::ZERO)
             .and_then(|()| schema::write_version_again(connection));

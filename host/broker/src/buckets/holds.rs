@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 
 type Lock = tokio::sync::Mutex<()>;
 
-/// The holders of buckets. Those that wait for one get it in the order of asking.
+/// The holders of buckets. Waiting calls get a bucket in the order of their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Holds(Mutex<HashMap<BucketPlace, Weak<Lock>>>);
 
@@ -43,7 +43,7 @@ impl Holds {
     }
 }
 
-/// A bucket that is held, or waited for.
+/// A bucket that is leased, or waited for.
 #[derive(Debug)]
 pub(super) struct BucketLease {
     holds: Arc<Holds>,

@@ -1,10 +1,10 @@
 //! A file that carries the host's time from one process to the next.
 //!
-//! It has one line: the boot's id, the host's time at the boot, and, where an operator has
-//! confirmed a wall clock behind the host's time, the time by which credentials end, at the boot
-//! and when the line was written. All are milliseconds. What passes is counted from the machine's
-//! boot on, so after another boot the last of them is all that counts. Whatever is wrong with the
-//! file, a start does without.
+//! It has one line: the boot's id, the host's time at the boot, and a third part if an operator has
+//! confirmed a wall clock behind the host's time. That part is the time by which credentials
+//! expire, at the boot and when the line was written. All are milliseconds. Elapsed time is counted
+//! from the machine's boot, so after another boot only the last of them counts. A start ignores a
+//! file with any fault.
 
 use domain::clock::Confirmed;
 use domain::time::Timestamp;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Mutex;
 
-/// The file that tells one boot of a machine from another.
+/// The file with the id of the machine's present boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 /// The largest error of the written time, in milliseconds.
 const OFF_MS_MAX: u64 = 1_000;
@@ -33,7 +33,7 @@ pub(super) struct Carrier {
 pub(super) struct TransferredTimes {
     /// The host's time; none after another boot.
     pub(super) host: Option<Timestamp>,
-    /// The time by which credentials end; none where it is the host's.
+    /// The time by which credentials expire; none if it is the host's.
     pub(super) credentials: Option<Timestamp>,
 }
 
@@ -42,12 +42,12 @@ pub(super) struct TransferredTimes {
 pub(super) struct Written {
     /// The host's time at the boot, in milliseconds.
     pub(super) base_ms: u64,
-    /// The time by which credentials end, where it is another.
+    /// The time by which credentials expire, if it differs.
     pub(super) credentials: Option<Confirmed>,
 }
 
 impl Written {
-    /// Returns whether another one says the same, nearly.
+    /// Returns whether another one has nearly the same values.
     fn is_near(&self, other: &Self) -> bool {
         let is_near = |one: u64, other: u64| one.abs_diff(other) <= OFF_MS_MAX;
         let are_near = match (&self.credentials, &other.credentials) {
@@ -115,7 +115,7 @@ impl Carrier {
 
     /// Carries the times of this moment on.
     pub(super) async fn carry(&self, now: impl FnOnce() -> Written) {
-        // One at a time, so that none is overwritten by those of an earlier moment.
+        // One at a time, so that none is overwritten by an earlier one.
         let mut written = self.written.lock().await;
         let now = now();
         if written.is_some_and(|written| written.is_near(&now)) {

@@ -27,7 +27,7 @@ pub enum Address {
         /// The persona whose threads are searched; none for all threads.
         persona: Option<PersonaId>,
     },
-    /// Nobody: the agent that a strategy finds, and the user's latest chat with it.
+    /// No address: the agent that a strategy selects, and the user's latest chat with it.
     Found(FetchStrategy),
 }
 

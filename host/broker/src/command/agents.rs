@@ -32,15 +32,15 @@ const NUMBERED_MAX: usize = 1_000;
 /// The result of looking for a user's agent of a definition.
 enum Own {
     Agent(Box<AgentRow>),
-    /// The user has none; one would live at this path.
+    /// The user has none; a new one would get this path.
     None {
         path: String,
     },
 }
 
-/// The agent with which something is begun.
+/// The agent with which a session or a chat begins.
 pub(crate) enum Whom {
-    /// An agent that exists, and the user's role with it.
+    /// An existing agent, and the user's role with it.
     There(Box<AgentRow>, AgentRole),
     /// An agent that is made in the same commit.
     New(Box<AgentCreated>),
@@ -65,7 +65,7 @@ pub enum Template {
     Type(String),
 }
 
-/// Changes to the set-up of an agent. A part that is not named stays as it is.
+/// Changes to the set-up of an agent. A part that is not named does not change.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// Its name.
@@ -74,7 +74,7 @@ pub struct Setup {
     pub system_prompt_override: Option<Option<String>>,
     /// Keys of its settings. A `null` removes a key.
     pub settings: Option<serde_json::Map<String, Value>>,
-    /// Changes to the configuration that is kept beside its address.
+    /// Changes to the configuration in addition to its address.
     pub config: ConfigChanges,
 }
 
@@ -107,8 +107,7 @@ impl Broker {
         }
     }
 
-    /// Returns the agents that a user may do something with, in the order of their ids, after one
-    /// of them.
+    /// Returns the agents that a user has a role with, ordered by id, after one of them.
     #[boxed]
     pub async fn agents(
         &self,
@@ -127,7 +126,7 @@ impl Broker {
     /// Returns the id of an agent that a user is assigned to.
     ///
     /// # Errors
-    /// There is no such agent, or the user is not assigned to it.
+    /// The agent does not exist, or the user is not assigned to it.
     #[boxed]
     pub async fn agent_id(&self, user: &UserId, target: &Target) -> Result<AgentId, Error> {
         Ok(self.find(user, target).await?.0.agent.id)
@@ -136,7 +135,7 @@ impl Broker {
     /// Returns one agent, with all its users.
     ///
     /// # Errors
-    /// There is no such agent, or the user is not assigned to it.
+    /// The agent does not exist, or the user is not assigned to it.
     #[boxed]
     pub async fn agent(&self, user: &UserId, target: &Target) -> Result<AgentView, Error> {
         let (row, role) = self.find_with_users(user, target).await?;
@@ -220,8 +219,8 @@ impl Broker {
         Ok((row, role))
     }
 
-    /// Returns the agent with which something is begun. A definition stands for the user's agent of
-    /// it, which is to be made if there is none.
+    /// Returns the agent with which a session begins. A definition means the user's agent of it,
+    /// which has to be made if it does not exist.
     pub(crate) async fn find_or_make(
         &self,
         user: &UserId,
@@ -244,9 +243,8 @@ impl Broker {
 
     /// Returns a user's agent of a definition.
     ///
-    /// It is the first with the user as PRIMARY at the definition's path or at one of the numbered
-    /// paths beside it. An agent that was handed over keeps its path and is not the user's any
-    /// more.
+    /// It is the first with the user as PRIMARY at the definition's path or at one of its numbered
+    /// siblings. An agent that was handed over keeps its path and no longer belongs to the user.
     async fn own_agent(&self, user: &UserId, id: &DefinitionId) -> Result<Own, Error> {
         let path = default_path(user, id);
         let mut there = self
@@ -334,7 +332,7 @@ impl Broker {
                 Expected::Version(row.version),
                 context.events(events),
             );
-            // A commit that ends or shares something is not refused over stored bytes.
+            // A commit that ends or shares something is not refused because of stored bytes.
             commit.guards.extend(self.may_store(user).filter(|_| grows));
             commit.key = request.map(|request| request.answered(&was));
             if lands(self.store().commit(commit).await)? {
@@ -359,7 +357,7 @@ impl Broker {
         Ok(self.view(self.agent_as_it_was(was).await?, was.role))
     }
 
-    /// Changes how an agent is set up: all of it or nothing.
+    /// Changes the set-up of an agent: all of it or nothing.
     ///
     /// # Errors
     /// As for each part; the user may not.
@@ -414,7 +412,7 @@ impl Broker {
     /// Merges keys into an agent's preferences: for all its users, or for the one who asks.
     ///
     /// # Errors
-    /// The agent is archived; the preferences would be too large; the user may not.
+    /// The agent is archived; the preferences would be too large; the user has no right to it.
     #[boxed]
     pub async fn prefer<'a>(
         &'a self,

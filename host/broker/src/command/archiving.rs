@@ -42,7 +42,7 @@ impl Broker {
     /// Wakes the drivers of the open runs of an archived agent and of those below it, which end
     /// them.
     ///
-    /// After a restart the drivers look at these runs in any case.
+    /// After a restart the drivers check these runs in any case.
     async fn end_runs_of(&self, archived: AgentId) -> Result<(), Error> {
         for session in self.store().sessions_running_below(archived).await? {
             self.core.wake(session);

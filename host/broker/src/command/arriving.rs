@@ -12,7 +12,8 @@ use std::borrow::Cow;
 
 /// The origin of words of a caller of the API.
 const API: &str = "api";
-/// Bytes of an idempotency key that is kept as it is. Of a longer one its digest is kept.
+/// Maximum bytes of an idempotency key that is stored verbatim. A longer one is replaced by its
+/// digest.
 const KEY_BYTES_MAX: usize = 255;
 
 /// The provenance of words that no caller of the API said.
@@ -23,14 +24,14 @@ pub struct Arriving {
     /// The origin that their message has: `trigger:<name>` or `connector:<name>`. Idempotency keys
     /// of different origins are independent.
     pub origin: String,
-    /// True if they rest on content from outside, and are not the user's own.
+    /// True if they depend on content from outside, and are not the user's own.
     pub untrusted: bool,
-    /// The one whose words they are; none where their origin tells.
+    /// The author of the words; none if their origin identifies the author.
     pub speaker: Option<Speaker>,
-    /// True if what comes of them is delivered to nobody. They get a turn of their own, so that
-    /// they join none that is delivered, and none that is delivered joins theirs.
+    /// True if the replies to them are sent to no chat. They get a turn of their own, and are never
+    /// joined with messages whose replies are sent.
     pub unheard: bool,
-    /// The session of their own that is begun for them; none when they go where the address says.
+    /// The session that is begun for them alone; none when they go to their address.
     pub isolated: Option<Isolated>,
 }
 
@@ -48,7 +49,8 @@ impl Arriving {
         !self.untrusted && matches!(self.source, Source::Connector { .. })
     }
 
-    /// Describes the request under its key. Under one key words are taken once, whatever they say.
+    /// Describes the request under its key. Words are accepted once under one key, whatever their
+    /// content.
     pub(super) fn request(&self, key: &str) -> Request {
         let digest = Digest::of(key.as_bytes());
         let key = match key.len() {
@@ -69,7 +71,7 @@ pub(super) fn source(arriving: Option<&Arriving>) -> Source {
     arriving.map_or(Source::Api, |arriving| arriving.source.clone())
 }
 
-/// Returns the message of an input that comes for a user.
+/// Returns the message of an input that was received for a user.
 pub(super) fn draft(arriving: Option<&Arriving>, user: &UserId, content: Vec<Part>) -> Draft {
     let of_user = || Speaker::User {
         user_id: user.clone(),

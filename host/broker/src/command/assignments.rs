@@ -35,8 +35,8 @@ impl Broker {
     /// Changes the role of a user with an agent.
     ///
     /// # Errors
-    /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
-    /// may not.
+    /// The agent is archived, the user is not assigned, no PRIMARY user would be left, or the
+    /// caller has no right to it.
     #[boxed]
     pub async fn change_role<'a>(
         &'a self,
@@ -58,8 +58,8 @@ impl Broker {
     /// Removes a user from an agent. All users may remove themselves.
     ///
     /// # Errors
-    /// The agent is archived, the user is not assigned, no PRIMARY user would be left, the caller
-    /// may not.
+    /// The agent is archived, the user is not assigned, no PRIMARY user would be left, or the
+    /// caller has no right to it.
     #[boxed]
     pub async fn unassign<'a>(
         &'a self,
@@ -67,7 +67,7 @@ impl Broker {
         target: &Target,
         user: UserId,
     ) -> Result<AgentView, Error> {
-        // Leaving needs no role. The domain refuses everything else that it must.
+        // Leaving needs no role. The domain makes all other refusals.
         let right = if user == *by.user {
             Right::Inspect
         } else {

@@ -27,7 +27,7 @@ const POLL_EVERY_MS: u64 = 20;
 /// The result of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnOutcome {
-    /// The run that dealt with it has ended.
+    /// The run that processed it has ended.
     Answered {
         /// The end of the run.
         end: TurnEnd,
@@ -36,15 +36,15 @@ pub enum TurnOutcome {
         /// Its calls, tokens and time.
         report: Box<TurnReport>,
     },
-    /// No run will deal with it: it was put aside, taken back or dropped.
+    /// No run will process it: it was put aside, withdrawn or dropped.
     Undone {
         /// `dead`, `cancelled` or `dropped`.
         word: &'static str,
-        /// The reason why it was put aside; none of one that was taken back or dropped.
+        /// The reason why it was put aside; none if it was withdrawn or dropped.
         failure: Option<TurnFailure>,
     },
-    /// The run that deals with it, or the one behind which it waits, waits for the user, and for
-    /// nothing else but times.
+    /// The run that processes it, or the one behind which it waits, waits for the user, and
+    /// otherwise only for times.
     Asking {
         /// The questions, in the order in which they were asked.
         questions: Vec<PendingAction>,
@@ -60,13 +60,12 @@ impl TurnOutcome {
     }
 }
 
-/// A run as the last inspection saw it, with its version. The next inspection reads only what came
-/// since.
+/// A run as the last check saw it, with its version. The next check reads only later events.
 type LastRun = Option<(Run, u64)>;
 
 impl Broker {
-    /// Waits until an input was dealt with or its run waits for the user, at most for a time. None
-    /// when neither was so in that time, or when the host is stopping.
+    /// Waits until an input was processed or its run waits for the user, at most for a time. None
+    /// if neither happened in that time, or if the host is stopping.
     #[boxed]
     pub async fn await_reply(
         &self,
@@ -80,7 +79,7 @@ impl Broker {
         }
     }
 
-    /// Looks until there is a result. None when the store is closed.
+    /// Checks until there is a result. None when the store is closed.
     async fn search_for(&self, input: InputId) -> Result<Option<TurnOutcome>, Error> {
         // Watched before the inspection, so that no commit after the inspection is missed.
         let mut durable = self.store().durable();
@@ -154,8 +153,8 @@ impl Broker {
         Ok(failure.map_or_else(|| NOT_BEGUN.to_owned(), |failure| failure.code))
     }
 
-    /// Returns the questions of the run behind which an input waits, where that waits for the user.
-    /// None for an input that joins that run or ends it.
+    /// Returns the questions of the run behind which an input waits, if that run waits for the
+    /// user. None for an input that joins that run or ends it.
     async fn blocked(&self, input: &InputAccepted, seen: &mut LastRun) -> Option<TurnOutcome> {
         let session = self.store().session(input.session).await.ok()??;
         let asking = self.asks(session.open_run?, seen).await?;
@@ -183,7 +182,7 @@ impl Broker {
     }
 }
 
-/// Returns whether a run goes on by nothing but the user's answer or a time.
+/// Returns whether a run needs the user's answer, or a time, to continue.
 fn waits_for_user(run: &Run) -> bool {
     let asks = run.open.values().any(|open| question(open).is_some());
     let rests = run

@@ -1,8 +1,8 @@
 //! The beginning of a chat together with its first message, in one commit.
 //!
-//! The commit has the session, its agent if that is made with it, the words and the request's key.
-//! So a request that comes twice at the same moment begins one session, and no session is left
-//! without the words that it was begun for.
+//! The commit contains the session, its agent if that is made with it, the words and the request's
+//! key. So two equal requests at the same moment begin one session, and no session is left without
+//! the words that it was begun for.
 
 use super::agents::making;
 use super::arriving;
@@ -30,19 +30,19 @@ use store::{
     AgentGuard, ChatWith, Clash, Commit, CommitError, Expected, Guard, Key, SessionGuard, UserGuard,
 };
 
-/// A chat that is to be begun for words.
+/// A chat that will be begun for some words.
 pub(super) struct Beginning {
     pub(super) agent: AgentId,
     /// The agent, if it is made as well.
     pub(super) made: Option<AgentCreated>,
-    /// The turn from which it goes on, and a session that shows this turn to the user.
+    /// The turn that it continues, and a session that shows this turn to the user.
     pub(super) head: Option<(TurnId, SessionId)>,
     pub(super) persona: Option<PersonaId>,
     pub(super) name: Option<String>,
     /// The reason for a new session, for people.
     pub(super) why: String,
-    /// The chat that the words would go to. It must still be absent when this one is begun. None
-    /// for words that begin a chat of their own.
+    /// The chat that the words would otherwise go to. It must still be absent when this one is
+    /// begun. None for words that begin a chat of their own.
     pub(super) absent: Option<ChatWith>,
 }
 
@@ -108,7 +108,7 @@ impl First {
 }
 
 impl Broker {
-    /// Checks the model and the schema that the words of a chat name which is to be begun.
+    /// Checks the model and the schema in the words of a chat that is about to begin.
     async fn check_requests_of_first(
         &self,
         command: &PostRouted,
@@ -140,7 +140,7 @@ impl Broker {
 
     /// Begins a chat for words, or for a directive of the queue.
     ///
-    /// None when its agent, or a chat that would take the words, has come to be meanwhile.
+    /// None if its agent, or a chat that would take the words, was created meanwhile.
     pub(super) async fn begin(
         &self,
         command: &PostRouted,
@@ -253,7 +253,7 @@ impl Broker {
 struct NewChat<'a> {
     session: SessionId,
     first: &'a First,
-    /// The event by which it notes where its user comes from, if they switch to it.
+    /// The event by which it records the session that its user leaves, if they switch to it.
     noted: Option<Event>,
     /// The provenance of its first content; none for words of a caller of the API.
     arriving: Option<&'a arriving::Arriving>,

@@ -44,15 +44,15 @@ impl Broker {
         self.core.served().catalogue.clone()
     }
 
-    /// Returns the model that is configured for a role now; none where there is none.
+    /// Returns the model that is configured for a role now; none without one.
     #[must_use]
     pub fn model_of_role(&self, role: ModelRole) -> Option<String> {
         let served = self.core.served();
         served.settings.paths.models.get(&role).cloned()
     }
 
-    /// Watches a counter that changes whenever an API key is revoked. A holder of something that a
-    /// key allows for a while checks it again then.
+    /// Returns a watch on a counter that changes whenever an API key is revoked. A holder of a
+    /// right that depends on a key checks it again then.
     #[must_use]
     pub fn revocations(&self) -> watch::Receiver<u64> {
         self.core.revocations.subscribe()
@@ -64,13 +64,13 @@ impl Broker {
         &self.core.clock
     }
 
-    /// Goes by the wall clock, because an operator says that it is right. One that is ahead is
-    /// followed: what is due by it is due, and keys are kept no longer for it. By one that is
-    /// behind credentials end, also after a restart.
+    /// Adopts the wall clock, because an operator confirmed it. A clock that is ahead is followed:
+    /// everything due by it becomes due, and it no longer extends the lifetime of keys. By one that
+    /// is behind, credentials expire, also after a restart.
     #[boxed]
     pub async fn confirm_clock(&self) -> ClockState {
         let state = self.core.clock.confirm();
-        // Before it is answered, so that the next process knows of it.
+        // Written before the answer, so that the next process knows it.
         self.core.clock.carry().await;
         self.core.keep_keys();
         self.core.timers.notify_one();
@@ -83,8 +83,8 @@ impl Broker {
         self.core.stats()
     }
 
-    /// Listens to telemetry from now on. With `content`, chunks of replies come with their text:
-    /// the caller has the reading on record.
+    /// Subscribes to telemetry. With `content`, chunks of replies include their text: the caller
+    /// has recorded the reading.
     #[must_use]
     pub fn listen(&self, filter: TelemetryFilter, content: bool) -> Listener {
         let from = *self.core.store.durable().borrow();

@@ -16,8 +16,8 @@ impl Broker {
     /// At most half of the thread is kept word for word.
     ///
     /// # Errors
-    /// There is no such session, or it is no open chat; a turn is in the making; there is nothing
-    /// to summarise; the user may not.
+    /// The session does not exist or is no open chat; a turn is in progress; there is nothing to
+    /// summarise; the user has no right to it.
     #[boxed]
     pub async fn compact<'a>(
         &'a self,

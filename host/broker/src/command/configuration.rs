@@ -17,7 +17,7 @@ use domain::user::UserId;
 use std::sync::Arc;
 use store::{Commit, Expected};
 
-/// A configuration that is to be served, and the facts on record about the change.
+/// A new configuration, with the facts that are recorded about the change.
 #[derive(Debug)]
 pub struct Reload {
     /// The catalogue, a successor of the present one.
@@ -26,9 +26,9 @@ pub struct Reload {
     pub settings: Settings,
     /// The trigger event of the change.
     pub because: ReloadCause,
-    /// The user who asked for it, if somebody did.
+    /// The user who requested it, if any.
     pub user: Option<UserId>,
-    /// The keys that differ from what is served.
+    /// The keys that differ from the served configuration.
     pub differences: Vec<Difference>,
     /// The keys that were changed since the start and are read at a start only.
     pub needs_restart: Vec<String>,
@@ -39,30 +39,30 @@ pub struct Reload {
 pub struct RefusedReload {
     /// The trigger event on which it was read.
     pub because: ReloadCause,
-    /// The user who asked for it, if somebody did.
+    /// The user who requested it, if any.
     pub user: Option<UserId>,
-    /// The reason in words. What is longer than the record may be is cut off.
+    /// The reason in words. It is truncated to the maximum of the record.
     pub reason: String,
 }
 
 /// The configurations before and after a change, as records name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reloaded {
-    /// The one that is served.
+    /// The configuration that is served now.
     pub configuration: Digest,
-    /// The one that was served before; the same if nothing has changed.
+    /// The configuration that was served before; the same if nothing has changed.
     pub replaces: Digest,
 }
 
 impl Broker {
-    /// Serves another configuration from now on, as a whole: every turn that begins after it is
-    /// under it. A turn that has begun ends with the code, the tools, the models and the limits
-    /// that it began with, less what was taken away since, and may do what is granted now. Those of
-    /// definitions that are gone end at once.
+    /// Serves another configuration from now on, as a whole: it applies to every turn that begins
+    /// later. A turn in progress keeps the code, the tools, the models and the limits that it began
+    /// with, except those withdrawn since, and uses the present grants. Turns of removed
+    /// definitions end at once.
     ///
     /// The record of the change, and the admission of every changed component, are durable before
     /// anything runs under it. The definitions that users made are served with it, as far as their
-    /// templates still let them.
+    /// templates still allow.
     ///
     /// # Errors
     /// The record cannot be committed, or users' definitions cannot be read. Then nothing has
@@ -78,7 +78,7 @@ impl Broker {
             needs_restart,
         } = reload;
         let core = &self.core;
-        // Those that were admitted last are those that are served.
+        // The components that were admitted last are the served ones.
         let _replacing = core.replacing.lock().await;
         let before = core.served();
         let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
@@ -110,8 +110,8 @@ impl Broker {
         Ok(reloaded)
     }
 
-    /// Records that a configuration was refused: what is served stays what it is. Secrets are left
-    /// out of the reason.
+    /// Records that a configuration was refused: the served one stays. Secrets are left out of the
+    /// reason.
     ///
     /// # Errors
     /// The record cannot be committed.
@@ -143,7 +143,7 @@ impl Broker {
         committed.map(drop).map_err(Error::unavailable)
     }
 
-    /// Serves another catalogue from now on, with the same settings beside it and no record but the
+    /// Serves another catalogue from now on, with the same settings and no record except the
     /// admissions of changed components. The definitions that users made are served with it, too.
     ///
     /// # Errors
@@ -165,8 +165,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Has the turns of definitions end that were taken away just now, those too that only wait:
-    /// their drivers are woken, and find that they are not configured any more.
+    /// Ends the turns of definitions that were removed just now, including turns that only wait:
+    /// their drivers are woken, and find that the definitions are no longer configured.
     pub(super) fn end_turns_of(&self, gone: Vec<DefinitionId>) {
         if gone.is_empty() {
             return;

@@ -1,6 +1,6 @@
 //! Connector keys: the names that services have for users. They are bound, unbound and listed.
 //!
-//! An administrator says who is who.
+//! An administrator assigns senders to users.
 
 use super::once::{Once, lands};
 use super::{Broker, By, Error, Request};
@@ -24,7 +24,7 @@ pub(super) const CONNECTOR_KEYS_OF_A_USER_MAX: usize = 100;
 /// Number of tries of a command while others bind the same key at the same time.
 const TRIES_MAX: u32 = 8;
 
-/// A visitor who comes to a chat for the first time.
+/// A visitor who opens a chat for the first time.
 pub struct Coming<'a> {
     /// The user that they are.
     pub user: &'a UserId,
@@ -34,17 +34,16 @@ pub struct Coming<'a> {
     pub prefix: &'a str,
     /// Number of visitors that the chat may have.
     pub visitors_max: u32,
-    /// Returns the number of places that went to the address from which the visitor with a key
-    /// came.
+    /// Returns the number of places taken from the network address of the visitor with a key.
     pub of_address: &'a (dyn Fn(&ConnectorKey) -> usize + Sync),
 }
 
-/// The fate of the key of somebody whom their service knows by another id now.
+/// The fate of the key under which a person's service knew them before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyBefore {
-    /// It stays bound, if there is room: the service gives the id to nobody else.
+    /// It stays bound, if there is room: the service never reassigns the id.
     Stays,
-    /// It stands for nobody any more.
+    /// It is unbound.
     Ends,
 }
 
@@ -57,12 +56,12 @@ impl std::fmt::Debug for Coming<'_> {
 }
 
 impl Broker {
-    /// Binds a connector key to a user. A key that is bound to this user already stays as it was.
+    /// Binds a connector key to a user. Does nothing for a key that is already bound to this user.
     ///
-    /// From now on everything that comes from the sender with this key belongs to the user.
+    /// From now on all messages from the sender with this key belong to the user.
     ///
     /// # Errors
-    /// It stands for somebody else; the user has too many.
+    /// It is bound to somebody else; the user has too many.
     #[boxed]
     pub async fn bind_connector<'a>(
         &'a self,
@@ -82,12 +81,12 @@ impl Broker {
         }
     }
 
-    /// Makes a key of a connector's stand for a user who comes for the first time. In a chat that
-    /// has as many visitors as it may have, they get the place of one who makes no use of it
-    /// ([`given_back`]). Returns the key of that one.
+    /// Binds a connector's key to a user who comes for the first time. In a chat with the maximum
+    /// of visitors, they replace a visitor who does not use their place ([`given_back`]). Returns
+    /// the key of that visitor.
     ///
     /// # Errors
-    /// Each place is in use; the key stands for somebody.
+    /// Each place is in use; the key is bound to somebody.
     #[boxed]
     pub async fn admit_visitor<'a>(
         &'a self,
@@ -129,7 +128,7 @@ impl Broker {
         Err(busy("too many come at this moment; try again shortly").into())
     }
 
-    /// Returns the visitor of a full chat whose place goes to another one.
+    /// Returns the visitor of a full chat who loses their place to a new one.
     async fn left_alone(&self, coming: &Coming<'_>) -> Result<Option<VisitorRow>, Error> {
         let prefix = coming.prefix;
         let connector = coming.key.connector();
@@ -186,9 +185,9 @@ impl Broker {
         Err(busy("the key is changing hands at this moment; try again shortly").into())
     }
 
-    /// Binds the key that somebody's service knows them by now to the user to whom the key before
-    /// is bound. Returns the user; none if nothing is to be done, because the key before stands for
-    /// nobody or the one now for somebody else. The user's keys grow by none, or by one for which
+    /// Binds the present key of a person to the user to whom their previous key is bound. Returns
+    /// the user. None if nothing is done, because the previous key is unbound or the present one is
+    /// bound to somebody else. The number of the user's keys stays the same, or grows by one if
     /// there is room.
     ///
     /// # Errors
@@ -205,7 +204,7 @@ impl Broker {
                 return Ok(None);
             };
             match self.store().connector_key(now).await? {
-                // Whoever binds keys was quicker. The one before counts no longer all the same.
+                // Another binding was quicker. The previous key is no longer valid all the same.
                 Some(row) if row.user == user && key_before == KeyBefore::Ends => {
                     self.unbind(&user, &user, before, None).await?;
                     return Ok(Some(user));
@@ -222,7 +221,7 @@ impl Broker {
                 key: before.clone(),
                 user: Some(user.clone()),
             });
-            // Where there is no room for another one, the one before makes it: nobody is lost.
+            // Without room for another key, it replaces the previous one: no visitor is lost.
             if key_before == KeyBefore::Ends || !self.has_room_for_key(&user).await? {
                 let unbound = unbinding(&user, &user, before, row.bound_at);
                 for append in &mut commit.appends {
@@ -258,10 +257,10 @@ impl Broker {
         Ok(())
     }
 
-    /// Unbinds a connector key of a user's. It then stands for nobody.
+    /// Unbinds a connector key of a user. It then belongs to nobody.
     ///
     /// # Errors
-    /// It does not stand for the user.
+    /// It is not bound to the user.
     #[boxed]
     pub async fn unbind_connector<'a>(
         &'a self,
@@ -330,7 +329,7 @@ impl Broker {
     }
 }
 
-/// The refusal of a visitor to a chat that has as many as it may have.
+/// The refusal of a visitor to a chat that has the maximum of visitors.
 fn too_many_visitors() -> Refusal {
     let message = "this chat has as many visitors as it may have, and all of them use it; its \
                    operator can have more, or unbind some";
@@ -356,7 +355,7 @@ fn room_for_one_more(user: &UserId) -> KeyGuard {
     }
 }
 
-/// Returns the commit that binds a connector key, if it stands for nobody.
+/// Returns the commit that binds a connector key, if it is not bound.
 fn binding(by: &UserId, row: &ConnectorRow) -> Commit {
     let bound = ConnectorKeyBound {
         key: row.key.clone(),

@@ -1,4 +1,4 @@
-//! Dead letters: inputs that could not be dealt with. They can be looked at, requeued and dropped.
+//! Dead letters: inputs that could not be processed. They can be listed, requeued and dropped.
 
 use super::once::lands;
 use super::reason::check_reason;
@@ -45,12 +45,12 @@ impl Broker {
         found.ok_or_else(|| not_there(input))
     }
 
-    /// Requeues a dead letter: it waits again. If a turn had begun with it, that is done only when
-    /// `repeat` names the last run that left one: what that turn did may be done again, once.
+    /// Requeues a dead letter: it waits again. If a turn had begun with it, `repeat` has to name
+    /// the last run that left one: the effects of that turn may then be repeated, once.
     ///
     /// # Errors
-    /// There is no such dead letter, or its session has ended. Or it is work that another agent
-    /// handed over and waits for no more, or whose deadline has passed. Or a turn had begun with
+    /// The dead letter does not exist, or its session has ended. Or it is work that another agent
+    /// handed over and no longer waits for, or whose deadline has passed. Or a turn had begun with
     /// it, and `repeat` does not name its run.
     #[boxed]
     pub async fn requeue<'a>(
@@ -128,8 +128,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Drops a dead letter: it is cancelled, listed no more, and cannot be requeued. If a turn had
-    /// begun with it, that stays. The session may have ended.
+    /// Drops a dead letter: it is cancelled, no longer listed, and cannot be requeued. If a turn
+    /// had begun with it, that stays. The session may have ended.
     ///
     /// # Errors
     /// There is no such dead letter, or the reason is too long.
@@ -214,8 +214,8 @@ fn not_there(input: InputId) -> Error {
     .into()
 }
 
-/// Returns the refusal of a requeue that another one was quicker than: the input may have died
-/// again meanwhile, in another turn that had begun.
+/// Returns the refusal of a requeue that lost against another one: the input may have died again
+/// meanwhile, in another turn that had begun.
 fn overtaken(state: Option<&InputState>, input: InputId, begun: Option<RunId>) -> Error {
     match state {
         Some(InputState::Dead {

@@ -1,8 +1,8 @@
 //! Definitions that users make of the operator's templates: make, find, remove.
 //!
-//! Each is an event of the host's stream, and part of the catalogue from then on. It is read again
-//! over its template at every start, and whenever another catalogue takes the place of the present
-//! one. So what the operator takes away from the template, or from the user, is taken from it too.
+//! Each is an event of the host's stream, and part of the catalogue from then on. It is applied to
+//! its template again at every start, and whenever the catalogue is replaced. So rights that the
+//! operator withdraws from the template, or from the user, are withdrawn from it too.
 
 use super::agents::default_path;
 use super::once::Once;
@@ -29,7 +29,7 @@ use store::{Commit, CommitError, Expected, Guard, UserGuard};
 const DEFINITIONS_OF_A_USER_MAX: u64 = 50;
 /// Number of definitions that all users together may have made.
 pub(crate) const MADE_DEFINITIONS_MAX: usize = 2_000;
-/// Bytes of all that users say of them, as JSON. All of it is in memory.
+/// Maximum bytes of all definitions that users made, as JSON. All of them are in memory.
 const MADE_DEFINITIONS_BYTES_MAX: u64 = 32 << 20;
 
 /// A command that makes a definition of a template.
@@ -37,20 +37,20 @@ const MADE_DEFINITIONS_BYTES_MAX: u64 = 32 << 20;
 pub struct MakeDefinition {
     /// The template: a definition of the configuration.
     pub template: DefinitionId,
-    /// Everything that the user says of it.
+    /// The user's own part of it.
     pub own: OwnDefinition,
-    /// The user whose it is.
+    /// The user who owns it.
     pub user: UserId,
     /// A key that makes a repeated request the same request, for seven days.
     pub idempotency_key: Option<String>,
 }
 
 impl Broker {
-    /// Makes a definition of a template. From now on its user can make agents of it.
+    /// Makes a definition from a template. From now on its user can make agents of it.
     ///
     /// # Errors
-    /// There is no such template, or it is none for this user; the definition would allow more than
-    /// the template; the user has too many.
+    /// The template does not exist or is not available to this user; the definition would allow
+    /// more than the template; the user has too many.
     #[boxed]
     pub async fn make_definition(&self, command: MakeDefinition) -> Result<Arc<Definition>, Error> {
         let by = By::new(&command.user, command.idempotency_key.as_ref());
@@ -124,7 +124,8 @@ impl Broker {
         Ok(id)
     }
 
-    /// Checks that this host has room for one more definition. Those that are left out count.
+    /// Checks that this host has room for one more definition. Definitions that are left out count,
+    /// too.
     async fn has_room_for(&self, own: &OwnDefinition) -> Result<(), Error> {
         let made = self.store().made_definitions_size().await?;
         if made.definitions >= MADE_DEFINITIONS_MAX as u64 {
@@ -141,7 +142,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Returns a definition that a user may look at. One that another user made looks absent.
+    /// Returns a definition that a user may see. One that another user made looks absent.
     ///
     /// # Errors
     /// There is none.
@@ -158,12 +159,12 @@ impl Broker {
         }
     }
 
-    /// Removes a definition that a user made, and erases what that user said of it. The open turns
-    /// of its agents end. The agents stay, and take no words any more.
+    /// Removes a definition that a user made, and erases its content. The open turns of its agents
+    /// end. The agents stay, and no longer accept messages.
     ///
     /// # Errors
-    /// There is none that this user made; with `as_operator` none that any user made. It is one of
-    /// the configuration.
+    /// No definition of this name was made by this user; with `as_operator` by any user. It belongs
+    /// to the configuration.
     #[boxed]
     pub async fn remove_definition<'a>(
         &'a self,
@@ -193,7 +194,7 @@ impl Broker {
             None => None,
         };
         let (Some(made), Some(position)) = (made, position) else {
-            // Refuses one that is not there for this user.
+            // Refuses a definition that is not available to this user.
             self.definition_for(by, id)?;
             let message = format!(
                 "`{id}` is a definition of the configuration; the operator takes it out there"

@@ -1,4 +1,4 @@
-//! Ending what goes on in a session: structured sessions are terminated, open runs cancelled.
+//! Ending work in a session: structured sessions are terminated, open runs cancelled.
 
 use super::driver_answer::answered;
 use super::guards::allowed;
@@ -25,8 +25,8 @@ use tokio::sync::oneshot;
 pub(super) const CANCEL_REASON: &str = "User cancelled";
 /// Number of tries of a command while others change the same thing at the same time.
 const TRIES_MAX: u32 = 5;
-/// Number of tries to end a turn together with what waits, while the session's driver goes on and
-/// claims some of that.
+/// Number of attempts to end a turn together with the waiting inputs, while the session's driver
+/// continues and claims some of them.
 const WITHDRAWAL_TRIES_MAX: u32 = 16;
 
 /// The parts of a session that were cancelled.
@@ -62,7 +62,7 @@ impl Broker {
         }
     }
 
-    /// Ends a structured session, if it is the one that holds its agent's slot.
+    /// Ends a structured session, if it holds its agent's slot.
     ///
     /// # Errors
     /// It is not active; the user may not, or does not see it.
@@ -99,7 +99,7 @@ impl Broker {
             else {
                 continue;
             };
-            // The first session found stays the one meant, over all tries: a later one is another
+            // The first session found is the one meant by all attempts: a later one is another
             // session.
             if *only.get_or_insert(session) != session {
                 return Err(no_active_session().into());
@@ -210,7 +210,8 @@ impl Broker {
         Err(changing("what waits").into())
     }
 
-    /// Commits what would have been recorded with the end of the open run, if none is open then.
+    /// Commits the events that would have been recorded with the end of the open run, if no run is
+    /// open.
     async fn commit_without_run(
         &self,
         session: SessionId,
@@ -251,7 +252,7 @@ impl Broker {
         Ok(cancelled)
     }
 
-    /// Has the session's driver end the open run, in one commit with what the command wants.
+    /// Has the session's driver end the open run, in one commit with the command's own events.
     pub(super) async fn abort(
         &self,
         session: SessionId,

@@ -30,11 +30,11 @@ use std::sync::Arc;
 use store::{Commit, Expected, SessionRow};
 use tokio::sync::oneshot;
 
-/// A secret that is nobody's, for answers in sessions that are not there.
+/// A secret that belongs to no program, for answers in sessions that do not exist.
 const NOBODYS: &str = "there-is-no-session-of-this-name";
 
-/// A command that attaches a program to a session of its agent's. The session is opened if it is
-/// not there.
+/// A command that attaches a program to a session of its agent. The session is opened if it does
+/// not exist.
 #[derive(Debug, Clone)]
 pub struct AttachExternal {
     /// The definition of the external agent.
@@ -61,13 +61,13 @@ pub struct Attached {
 pub struct ExternalPost {
     /// The session, as the path names it.
     pub name: ExternalName,
-    /// The message that is answered; none for the one that waits longest.
+    /// The message that is answered; none for the longest waiting one.
     pub message: Option<OperationId>,
     /// The second at which the request was signed.
     pub time_s: u64,
     /// The signature, as the header has it.
     pub signature: String,
-    /// The body. None when it was larger than the host takes from anybody.
+    /// The body. None if it exceeded the maximum of the host.
     pub body: Option<Vec<u8>>,
 }
 
@@ -87,12 +87,12 @@ struct Because {
 }
 
 impl Broker {
-    /// Attaches a program to a session, which is opened if it is not there. Doing it again changes
+    /// Attaches a program to a session, which is opened if it does not exist. Repeating it changes
     /// nothing.
     ///
     /// # Errors
-    /// There is no such definition, or it is of no external agent; the session is another agent's
-    /// or another user's; the user may not open one.
+    /// The definition does not exist or is not of an external agent; the session belongs to another
+    /// agent or user; the user may not open one.
     #[boxed]
     pub async fn attach_external(&self, command: AttachExternal) -> Result<Attached, Error> {
         let definition = self.definition(&command.definition)?;
@@ -139,15 +139,15 @@ impl Broker {
         }))
     }
 
-    /// Takes a program's answer to a message that was delivered to it. When this returns, the
-    /// answer is durable. Returns its position, and whether the same answer was given before.
+    /// Accepts a program's answer to a message that was sent to it. When this returns, the answer
+    /// is durable. Returns its position, and whether the same answer was given before.
     ///
-    /// Refusals about a session that is there are in the ledger, as far as there are not too many
-    /// of them. Those of whoever cannot sign are collected, and only while a turn is open.
+    /// Refusals about an existing session are recorded in the ledger, up to a maximum. Those of
+    /// unsigned requests are collected, and only while a turn is open.
     ///
     /// # Errors
-    /// The signature is wrong or stale, the answer is too large or no text, or nothing waits for
-    /// it.
+    /// The signature is wrong or stale, the answer is too large or not text, or no message waits
+    /// for it.
     #[boxed]
     pub async fn answer_external(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
         let is_unsigned = |taken: &Result<_, Error>| matches!(taken, Err(Error::Refused(_)));
@@ -156,11 +156,11 @@ impl Broker {
 
     async fn verify_answer(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
         let to = self.program_at(&post.name).await?;
-        // Who cannot sign is answered alike whether there is such a session or not.
+        // An unsigned request gets the same answer whether or not the session exists.
         let signed = match (&post.body, &to) {
             (None, _) => Err(answer_unread()),
             (Some(body), None) => {
-                // The work of a verification that comes to nothing.
+                // Costs the same work as a verification, and always fails.
                 let nobodys = Secret::parse(NOBODYS);
                 let _ = nobodys.map(|it| signed_of(&post, body).is_signed_by(&it, &post.signature));
                 Err(signature_invalid())
@@ -192,8 +192,8 @@ impl Broker {
         taken
     }
 
-    /// Returns the session of a request, and the program behind its agent. None when there is no
-    /// such session, or its agent is no external one.
+    /// Returns the session of a request, and the program behind its agent. None if the session does
+    /// not exist, or its agent is not external.
     async fn program_at(&self, name: &ExternalName) -> Result<Option<Addressee>, Error> {
         let row = self.store().session(name.session()).await?;
         let Some(row) = row.filter(|row| !row.purged) else {
@@ -264,7 +264,7 @@ impl Broker {
         })
     }
 
-    /// Notes the refusal of a request that the program signed, beside what the session did last.
+    /// Records the refusal of a request that the program signed, with the session's latest run.
     async fn note_signed(&self, to: &Addressee, refusal: &Refusal) {
         log_refused(to, refusal);
         if !self.core.noted_refusals.take(to.row.id, self.core.now()) {
@@ -275,8 +275,8 @@ impl Broker {
         }
     }
 
-    /// Notes the refusal of a request that anybody may have sent. What has ended is left as it is:
-    /// else whoever knows the name of a session could add to it for ever.
+    /// Records the refusal of a request that anyone may have sent. Ended runs get no entry:
+    /// otherwise everyone who knows the name of a session could add to it for ever.
     async fn note_unsigned(&self, to: &Addressee, refusal: &Refusal) {
         let refusals = &self.core.noted_refusals;
         let now = self.core.now();
@@ -294,7 +294,7 @@ impl Broker {
         }
     }
 
-    /// Puts the refusal of an answer into the ledger. One that cannot be recorded is in the log.
+    /// Records the refusal of an answer in the ledger. If that fails, it is logged.
     async fn note_refused(&self, to: &Addressee, run: RunId, because: &Because) {
         let session = to.row.id;
         let now = self.core.now();
@@ -333,7 +333,7 @@ impl Broker {
         }
     }
 
-    /// Returns the run that a session has open, or had last.
+    /// Returns the open run of a session, or its last one.
     async fn last_run(&self, row: &SessionRow) -> Option<RunId> {
         if let Some(run) = row.open_run {
             return Some(run);
@@ -363,8 +363,8 @@ fn opening(command: &AttachExternal) -> NewSession {
     }
 }
 
-/// Returns the request of an answer. The same text for the same message is the same request, and
-/// without the message only what was signed at the same second.
+/// Returns the request of an answer. The same text for the same message is the same request;
+/// without the message, only one with the same signed second.
 fn request_of(to: &Addressee, post: &ExternalPost, text: &str) -> Request {
     let time_s = post.message.is_none().then_some(post.time_s);
     let asked = json!({ "message": post.message, "text": text, "time": time_s });
@@ -377,7 +377,7 @@ fn request_of(to: &Addressee, post: &ExternalPost, text: &str) -> Request {
     }
 }
 
-/// Returns what the signature of a request is over.
+/// Returns the bytes that the signature of a request covers.
 fn signed_of<'a>(post: &'a ExternalPost, body: &'a [u8]) -> Signed<'a> {
     Signed {
         direction: SignedDirection::ToHost,
@@ -411,7 +411,7 @@ fn log_refused(to: &Addressee, refusal: &Refusal) {
     );
 }
 
-/// Returns what the ledger says of a refusal.
+/// Returns the reason that the ledger records for a refusal.
 fn because(refusal: &Refusal) -> Because {
     let (rule, verdict) = match refusal.kind() {
         ErrorKind::TooLarge => (Rule::Limits, BoundaryVerdict::Limited),

@@ -53,14 +53,14 @@ impl Broker {
         Ok(row)
     }
 
-    /// Keeps a file as one of a session's. When this returns, it is durable.
+    /// Stores a file in a session. When this returns, it is durable.
     ///
-    /// The flag is false when the session had the file already: the same content under the same
-    /// name is one file.
+    /// The flag is false if the session already had the file: the same content under the same name
+    /// is one file.
     ///
     /// # Errors
-    /// There is no such session or it has ended, the user may not, the file is too large or has no
-    /// proper name or media type, or the session has no room for it.
+    /// The session does not exist or has ended, the user has no right to it, the file is too large
+    /// or has no valid name or media type, or the session has no room for it.
     #[boxed]
     pub async fn upload_file(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
         let session = command.session;
@@ -100,7 +100,7 @@ impl Broker {
         }
     }
 
-    /// Returns the file that a session had already, or the reason why it takes none.
+    /// Returns the file if the session already has it, or the reason why the session takes none.
     async fn there_already(
         &self,
         user: &UserId,
@@ -129,7 +129,7 @@ impl Broker {
         }
     }
 
-    /// Returns the files of a session, in the order in which they came.
+    /// Returns the files of a session, in the order of their uploads.
     ///
     /// # Errors
     /// There is no such session.
@@ -144,11 +144,10 @@ impl Broker {
         Ok(self.store().files(row.id).await?)
     }
 
-    /// Returns a file of a session with its bytes: one that was handed over, or a blob that a
-    /// message shows.
+    /// Returns a file of a session with its bytes: an uploaded one, or a blob that a message shows.
     ///
-    /// Content may have several names: the file is that under the given name, or under the first.
-    /// What only a message shows is named by its digest.
+    /// Content may have several names: the file has the given name, or the first one. A blob that
+    /// only a message shows is named by its digest.
     ///
     /// # Errors
     /// There is no such session, or no such file in it.
@@ -175,14 +174,14 @@ impl Broker {
             (None, _) => None,
         };
         let file = file.ok_or_else(|| file_not_found(digest))?;
-        // An erased content is gone, though its row remains.
+        // Erased content is gone, though its row remains.
         let content = self.store().blob(digest).await?;
         let content = content.ok_or_else(|| file_not_found(digest))?;
         Ok((file, content))
     }
 }
 
-/// Returns what a message shows as a file; none for a part that is no blob.
+/// Returns the file that a message shows; none for a part that is no blob.
 fn shown_file(part: Part) -> Option<File> {
     match part {
         Part::Blob {
@@ -199,7 +198,7 @@ fn shown_file(part: Part) -> Option<File> {
     }
 }
 
-/// Returns the commit that makes a file one of a session's, without its content.
+/// Returns the commit that adds a file to a session, without its content.
 fn uploading(session: &SessionRow, row: &FileRow) -> Commit {
     let file = &row.file;
     let user = &row.user_id;

@@ -52,12 +52,12 @@ impl Turns<'_> {
 }
 
 impl Broker {
-    /// Returns the reason why a user may not name a model for what is to be written to an agent, or
-    /// to one that is found out later; none if the user may. Only models that the user may name are
-    /// told.
+    /// Returns the reason why a user may not name a model for a message to an agent, or to an agent
+    /// that is determined later; none if the user may. The reason lists only models that the user
+    /// may name.
     ///
     /// # Errors
-    /// There is no such agent, or the user may not talk with it.
+    /// The agent does not exist, or the user may not talk with it.
     pub async fn unnameable_model(
         &self,
         user: &UserId,
@@ -72,8 +72,8 @@ impl Broker {
         Ok((!is_for_them).then(|| gateway.unknown(model, may).to_string()))
     }
 
-    /// Checks that a model which somebody names for turns is there, and may answer in them. One
-    /// that may not is told of as one that there is not.
+    /// Checks that a model named for turns exists, and may answer in them. One that may not is
+    /// reported as missing.
     pub(super) fn check_model(&self, turns: Turns<'_>, model: Option<&str>) -> Result<(), Error> {
         let Some(asked) = model else {
             return Ok(());
@@ -115,7 +115,7 @@ impl Broker {
     /// agent that the user has or may make.
     ///
     /// # Errors
-    /// There is no such agent, or the user may not talk with it.
+    /// The agent does not exist, or the user may not talk with it.
     pub async fn models_for(
         &self,
         user: &UserId,
@@ -137,7 +137,7 @@ impl Broker {
                 for definition in open.filter(|definition| definition.is_open_to(user)) {
                     let template = Template::Definition(definition.agent_id.clone());
                     let create = CreateAgent::of(template, user.clone());
-                    // One that path rules keep from the user is not made.
+                    // A model that path rules keep from the user is not used.
                     if let Ok(created) = self.created(&create, self.core.now()) {
                         agents.push((Agent::created(&created), created.kind));
                     }
@@ -216,7 +216,7 @@ impl Broker {
                 let message = unfit.message.replace(unfit.field, &name);
                 invalid(message, &format!("/config/generation/{name}"))
             })?;
-        // What does not fit among all of them is the definition's.
+        // If the settings do not fit together, those of the definition apply.
         let settings = given.over(&definition.generation);
         let checked = gateway
             .check_sampling(model, &settings.sampling(false))
@@ -236,7 +236,7 @@ fn settings_of(command: &NewSession) -> Result<GenerationSettings, Error> {
     };
     let fault = match SessionGeneration::deserialize(given) {
         Ok(settings) if given.is_object() => return Ok(settings.into()),
-        // A list would be taken for the values of the fields.
+        // A list would be mistaken for the values of the fields.
         Ok(_) => "it must be an object".to_owned(),
         Err(error) => error.to_string(),
     };

@@ -11,7 +11,8 @@ use store::{AgentRow, PinnedFirst, SessionRow};
 
 /// Sessions that are read at once.
 const SESSIONS_READ: usize = 200;
-/// Number of reads for one list. The list may end before its limit then, with a place to go on.
+/// Maximum number of reads for one list. The list may then end before its limit, with a place to
+/// continue.
 const READS_MAX: usize = 50;
 
 /// An agent with sessions of a user's.
@@ -19,7 +20,7 @@ const READS_MAX: usize = 50;
 pub struct AgentSessions {
     /// The agent.
     pub agent: AgentRow,
-    /// Its definition, with the appearance that clients show; none when it is no longer there.
+    /// Its definition, with the appearance that clients show; none if it no longer exists.
     pub definition: Option<Arc<Definition>>,
     /// The sessions, those that are pinned first.
     pub sessions: Vec<SessionRow>,
@@ -36,8 +37,8 @@ pub struct SessionsByAgent {
 
 impl Broker {
     /// Returns a user's own sessions with the active agents that they may see, `limit` at most,
-    /// after a place. The last pinned sessions come first, then the most recently updated; an
-    /// agent's are together.
+    /// after a place. The last pinned sessions come first, then the most recently updated; those of
+    /// one agent are together.
     #[boxed]
     pub async fn sessions_by_agent(
         &self,
@@ -104,7 +105,7 @@ impl Broker {
 #[derive(Default)]
 struct Listing {
     groups: Vec<AgentSessions>,
-    /// The places of the agents among the groups; none of one that is hidden.
+    /// The places of the agents among the groups; none for a hidden agent.
     places: HashMap<AgentId, Option<usize>>,
     /// Number of sessions in all groups.
     sessions: usize,

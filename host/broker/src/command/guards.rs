@@ -20,7 +20,8 @@ pub(crate) fn has_right(agent: AgentId, user: &UserId, right: Right) -> Guard {
     })
 }
 
-/// Returns the guard that a session has room for so many more files of so many bytes together.
+/// Returns the guard that a session has room for this number of further files with this total of
+/// bytes.
 pub(crate) fn room_for(session: SessionId, files: u64, bytes: u64) -> Guard {
     Guard::Session(SessionGuard::FilesAtMost {
         session,

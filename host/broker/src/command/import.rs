@@ -37,7 +37,7 @@ const TRIES_MAX: u32 = 8;
 pub struct Imported {
     /// Number of sessions that joined a history.
     pub ended: u64,
-    /// Number of sessions that go on, led by their agent from its beginning.
+    /// Number of sessions that stay active, led by their agent from the beginning.
     pub active: u64,
     /// Number of sessions that were here before.
     pub known: u64,
@@ -49,8 +49,8 @@ impl Broker {
     /// Checks that sessions can be imported. Nothing changes.
     ///
     /// # Errors
-    /// The first session that cannot: no agent leads its type, its agent would be handed more than
-    /// a session is opened with, or its id is another session's.
+    /// The first session that cannot be imported: no agent leads its type, its configuration
+    /// exceeds that of a new session, or its id belongs to another session.
     #[boxed]
     pub async fn check_import(&self, sessions: &[OldSession]) -> Result<(), Error> {
         let now = self.core.now();
@@ -77,14 +77,13 @@ impl Broker {
     /// passed over.
     ///
     /// # Errors
-    /// One of them cannot be imported: then none is. If nothing can be recorded any more, the
-    /// import ends in between. What was imported stays, and another import goes on from there.
+    /// One of them cannot be imported: then none is. If the store fails in between, the import ends
+    /// early. The imported sessions stay, and another import continues from there.
     #[boxed]
     pub async fn import(&self, by: &UserId, sessions: &[OldSession]) -> Result<Imported, Error> {
         self.check_import(sessions).await?;
         let now = self.core.now();
-        // Per user and type, only the session that began last goes on: an agent leads one at a
-        // time.
+        // Per user and type, only the latest session stays active: an agent leads one at a time.
         let mut latest: BTreeMap<(&UserId, &str), SessionId> = BTreeMap::new();
         for session in sessions
             .iter()
@@ -113,13 +112,13 @@ impl Broker {
             }
         }
         imported.agents = agents.len() as u64;
-        // The time limit of one that goes on may be the next timer that is due.
+        // The time limit of an active session may be the next timer that is due.
         self.core.timers.notify_one();
         Ok(imported)
     }
 
-    /// Imports one session. Returns its agent, and whether it goes on; none when it is here
-    /// already.
+    /// Imports one session. Returns its agent, and whether it stays active; none if it already
+    /// exists.
     async fn import_one(
         &self,
         by: &UserId,
@@ -138,7 +137,7 @@ impl Broker {
                 .await?
             {
                 Whom::There(row, _) => row,
-                // Afterwards the agent is there, whoever made it.
+                // Afterwards the agent exists, whoever made it.
                 Whom::New(created) => {
                     let making = making(&session.user_id, *created);
                     lands(self.store().commit(making).await)?;
@@ -247,14 +246,14 @@ fn check_config(session: &OldSession, now: Timestamp) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The way in which a session goes on.
+/// The data of a session that stays active.
 #[derive(Debug, Clone, Copy)]
 struct Going {
     /// Milliseconds that it may last from now on; none without a limit.
     limit_ms: Option<u64>,
 }
 
-/// Returns the commit of one session with all that belongs to it.
+/// Returns the commit of one session with all its data.
 fn import_commit(
     by: &UserId,
     session: &OldSession,

@@ -1,8 +1,9 @@
 //! Words that no caller of the API said: those that a trigger or a connector brings in.
 //!
-//! They take the same way as all other words, with the same routing, guards and idempotency. Only
-//! their source, their origin and the mark *untrusted* are given, and stay with whatever comes of
-//! them. A user's chats stay theirs: words that begin a session of their own never end up in one.
+//! They are processed like all other messages, with the same routing, guards and idempotency. Only
+//! their source, their origin and the mark *untrusted* are set by the caller, and stay with all
+//! later data. A user's chats stay separate: words that begin a session of their own never end up
+//! in one.
 
 use super::arriving::{Arriving, Isolated};
 use super::beginning::Beginning;
@@ -14,8 +15,8 @@ use crate::boxed::boxed;
 
 impl Broker {
     /// Routes words that a trigger or a connector brings, and accepts them. When this returns, they
-    /// are durable and will be dealt with. Words under a key that was taken within seven days are
-    /// answered as they were then.
+    /// are durable and will be processed. Words under a key that was used within seven days get the
+    /// same answer as then.
     ///
     /// # Errors
     /// Those of [`Self::post_routed`].

@@ -19,12 +19,12 @@ use serde_json::json;
 use store::{Clash, Commit, CommitError, Committed, Expected, Guard, KeyGuard, KeyRow};
 use tokio::sync::oneshot;
 
-/// A key that was just issued. It cannot be asked for again.
+/// A key that was just issued. Its secret is never shown again.
 #[derive(Debug, Clone)]
 pub struct IssuedKey {
     /// The whole key.
     pub key: ApiKey,
-    /// The stored row of it.
+    /// Its stored row.
     pub row: KeyRow,
 }
 
@@ -40,12 +40,12 @@ pub enum KeysOf {
 impl Broker {
     /// Issues a key, once under an idempotency key.
     ///
-    /// A repeated request is not told the secret again, because it is stored nowhere. The refusal
+    /// A repeated request does not get the secret again, because it is not stored. The refusal
     /// names the key to revoke if it was lost.
     ///
     /// # Errors
-    /// It is more than its issuer may give, something about it makes no sense, its user has too
-    /// many already, or the same request has issued it before.
+    /// It exceeds the issuer's rights, one of its fields is invalid, its user has too many already,
+    /// or the same request has issued it before.
     #[boxed]
     pub async fn issue_key(
         &self,
@@ -78,7 +78,7 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<IssuedKey, Error> {
         let now = self.core.now();
-        // The time by which it will end, so that it lasts as long as it was asked for.
+        // Based on the clock by which it will expire, so that it lasts as long as requested.
         let counted_from = self.core.clock.for_credentials();
         may_issue(issuer, &asked, counted_from)?;
         let _one_at_a_time = self.core.issuing.lock().await;
@@ -113,7 +113,7 @@ impl Broker {
         let mut commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
         // Only the key's id is remembered: the secret is in no other answer.
         commit.key = request.map(|request| request.answered(key.id()));
-        // Whoever revokes a key also means the key that it is about to issue.
+        // Revoking a key also covers a key that it is about to issue.
         commit
             .guards
             .extend(with.map(KeyGuard::NotRevoked).map(Guard::from));
@@ -135,8 +135,8 @@ impl Broker {
         Ok(IssuedKey { key, row })
     }
 
-    /// Returns keys in the order of their ids, after one of them, at most `limit`. Keys that have
-    /// ended are among them.
+    /// Returns keys ordered by id, after one of them, at most `limit`. Expired and revoked keys are
+    /// included.
     ///
     /// # Errors
     /// The keys are another user's, and the caller is no administrator.
@@ -165,11 +165,10 @@ impl Broker {
         Ok(self.store().keys(user, after, limit).await?)
     }
 
-    /// Revokes a key, for good and from the next request on. A key that was revoked before stays as
-    /// it was.
+    /// Revokes a key, for good and from the next request on. Does nothing for a revoked key.
     ///
     /// # Errors
-    /// There is no such key, or it is another user's and the caller is no administrator.
+    /// The key does not exist, or it belongs to another user and the caller is no administrator.
     #[boxed]
     pub async fn revoke_key(
         &self,
@@ -209,8 +208,8 @@ impl Broker {
         self.store().key(id).await?.ok_or_else(|| not_there(id))
     }
 
-    /// Commits a revocation to its end, even if its caller goes away. Then it notifies what the key
-    /// has open.
+    /// Runs the commit of a revocation to its end, even if its caller is dropped. Then it notifies
+    /// everything that the key has open.
     async fn commit_revocation(&self, commit: Commit) -> Result<Committed, CommitError> {
         let core = self.core.clone();
         let key = store::api_key_here();
@@ -220,7 +219,7 @@ impl Broker {
             if committed.is_ok() {
                 core.revocations.send_modify(|count| *count += 1);
             }
-            // The caller may have gone.
+            // The caller may have been dropped.
             let _ = reply.send(committed);
         });
         answer.await.unwrap_or(Err(CommitError::Closed))

@@ -44,8 +44,8 @@ impl Broker {
     /// Returns the session afterwards.
     ///
     /// # Errors
-    /// There is no such session; the user may not; the name is none for a session; there would be
-    /// too many attributes.
+    /// The session does not exist; the user has no right to it; the name is invalid for a session;
+    /// there would be too many attributes.
     #[boxed]
     pub async fn relabel<'a>(
         &'a self,
@@ -142,8 +142,8 @@ impl Broker {
     /// where they are.
     ///
     /// # Errors
-    /// There is no such session, or it is no open chat; a turn is in the making or words wait; the
-    /// user may not.
+    /// The session does not exist or is no open chat; a turn is in progress or inputs wait; the
+    /// user has no right to it.
     #[boxed]
     pub async fn clear<'a>(
         &'a self,
@@ -189,7 +189,7 @@ impl Broker {
         Ok(row)
     }
 
-    /// Returns a session that a user may clear or delete: it is for them, or they are a primary.
+    /// Returns a session that a user may clear or delete: it is theirs, or they are a primary.
     async fn disposable(
         &self,
         user: &UserId,
@@ -202,14 +202,14 @@ impl Broker {
         Ok(row)
     }
 
-    /// Deletes a session: nobody finds it any more. A structured session that has ended stays in
+    /// Deletes a session: no user finds it any more. A structured session that has ended stays in
     /// the history for those who see all sessions.
     ///
     /// Inputs that wait in it become dead letters. Its turns stay where others point to them.
     ///
     /// # Errors
-    /// There is no such session; a turn is in the making; it holds its agent's slot; another agent
-    /// waits for what it is to do; the user may not.
+    /// The session does not exist; a turn is in progress; it holds its agent's slot; another agent
+    /// waits for its work; the user has no right to it.
     #[boxed]
     pub async fn delete_session<'a>(
         &'a self,
@@ -271,8 +271,8 @@ impl Broker {
         }
     }
 
-    /// Checks whether a user may still begin something with an agent. Asked after a commit did not
-    /// land, for the reason.
+    /// Checks whether a user may still begin a session with an agent. Used to find the reason after
+    /// a commit did not land.
     pub(super) async fn may_begin(&self, user: &UserId, target: &Target) -> Result<(), Error> {
         self.find_for(user, target, Right::Interact).await.map(drop)
     }
@@ -287,7 +287,8 @@ fn disposing(row: &SessionRow, user: &UserId) -> Right {
     }
 }
 
-/// Returns the commit that clears a chat, if it is still as it was read and nothing waits in it.
+/// Returns the commit that clears a chat, if it is unchanged since it was read and no input waits
+/// in it.
 fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
     let cleared = Event::SessionCleared(SessionCleared {
         session: row.id,
@@ -297,8 +298,8 @@ fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
     while_idle(row, cleared, user, now).guard(has_right(row.agent, user, disposing(row, user)))
 }
 
-/// Returns the commit of an event of a session in which nothing is under way or waits, if it is
-/// still as it was read.
+/// Returns the commit of an event of an idle session without waiting inputs, if it is unchanged
+/// since it was read.
 pub(super) fn while_idle(row: &SessionRow, event: Event, user: &UserId, now: Timestamp) -> Commit {
     let session = row.id;
     let context = Context::by(user, now).about(row.agent, Some(session), None);
@@ -324,8 +325,8 @@ pub(super) fn while_idle(row: &SessionRow, event: Event, user: &UserId, now: Tim
         )
 }
 
-/// Returns the commit that deletes a session and puts aside what waits in it, if exactly that
-/// waits.
+/// Returns the commit that deletes a session and puts its waiting inputs aside, if exactly these
+/// wait.
 fn deleting(row: &SessionRow, waiting: &[InputAccepted], user: &UserId, now: Timestamp) -> Commit {
     let session = row.id;
     let dead = |input: &InputAccepted| {
@@ -362,7 +363,7 @@ fn deleting(row: &SessionRow, waiting: &[InputAccepted], user: &UserId, now: Tim
             .iter()
             .map(|input| Guard::Queue(QueueGuard::InputWaiting(input.input))),
     );
-    // Whoever wrote from a chat does not wait for ever.
+    // A person who wrote from a chat must not wait for ever.
     tell_of_dead(&mut commit, waiting, &context);
     commit
 }

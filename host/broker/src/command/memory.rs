@@ -1,4 +1,4 @@
-//! An agent's notes, looked at and forgotten, and the reading of a session on request.
+//! An agent's notes, listed and deleted, and the reading of a session on request.
 
 use super::quarantine::driven;
 use super::{Broker, By, Error, Request, Target};
@@ -21,16 +21,17 @@ use store::{Commit, Expected, NoteRow, SessionGuard, SessionStatus};
 /// The notes that are asked for.
 #[derive(Debug, Clone, Default)]
 pub struct WantedNotes {
-    /// Words of which a note has any; the best notes come first then, else the latest.
+    /// Search words, of which a note has to contain at least one. With words the best notes come
+    /// first, otherwise the latest.
     pub words: Option<String>,
     /// Only notes that were kept before this position; not with words.
     pub before: Option<u64>,
-    /// Number of notes at most. With words it is never more than [`RECALL_HITS_MAX`].
+    /// Maximum number of notes. With words it is never more than [`RECALL_HITS_MAX`].
     pub limit: usize,
 }
 
 impl Broker {
-    /// Returns notes of an agent, as far as the user may see them.
+    /// Returns notes of an agent that the user may see.
     ///
     /// # Errors
     /// There is no such agent.
@@ -57,7 +58,7 @@ impl Broker {
         Ok(self.store().notes_named(agent, named).await?)
     }
 
-    /// Forgets a note: what it said is erased.
+    /// Deletes a note: its content is erased.
     ///
     /// # Errors
     /// The agent is archived; there is no such note that the user sees; their role does not allow
@@ -114,11 +115,11 @@ impl Broker {
         Ok((commit, ()))
     }
 
-    /// Has the memory agent read what it has not read of a chat, as soon as no turn of it is open.
+    /// Makes the memory agent read the unread part of a chat, as soon as the chat has no open turn.
     ///
     /// # Errors
-    /// There is no such session, or it is no open chat; its agent's definition has no memory agent;
-    /// the user may not.
+    /// The session does not exist or is no open chat; its agent's definition has no memory agent;
+    /// the user has no right to it.
     #[boxed]
     pub async fn read_into_memory<'a>(
         &'a self,

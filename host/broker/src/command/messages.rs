@@ -1,8 +1,8 @@
 //! Acceptance of words: from here on nothing loses them.
 //!
-//! The rules of the queue decide at inbound message how an input waits, and the decision is stored
-//! with it. Words that steer or interrupt a chat need no inspection of the queue. For all others
-//! the decision rests on the queue as it was read, which a guard of the commit keeps.
+//! The rules of the queue decide how an input waits when the message is accepted, and the decision
+//! is stored with it. Words that steer or interrupt a chat need no inspection of the queue. For all
+//! others the decision depends on the queue as it was read, which a guard of the commit protects.
 
 use super::agents::invalid;
 use super::arriving;
@@ -48,8 +48,7 @@ const DIRECTIVE: &str = "/queue";
 pub enum PostOutcome {
     /// It was accepted as an input.
     Accepted(InputReceipt),
-    /// It was a directive of the queue. No agent is told of it; these are the session's settings
-    /// now.
+    /// It was a directive of the queue, which no agent sees; these are the session's settings now.
     Configured(QueueSaid),
 }
 
@@ -65,12 +64,11 @@ pub(super) struct Remembered {
 }
 
 impl Broker {
-    /// Accepts a message, or follows it if it is a directive of the queue such as
-    /// `/queue collect debounce:2s`.
+    /// Accepts a message, or executes it if it is a directive of the queue such as `/queue collect
+    /// debounce:2s`.
     ///
     /// # Errors
-    /// Those of [`Self::post_message`]; a directive that makes no sense, or one in a message that
-    /// says anything else.
+    /// Those of [`Self::post_message`]; an invalid directive, or one with any other text.
     #[boxed]
     pub async fn say(&self, command: PostMessage) -> Result<PostOutcome, Error> {
         self.say_labelled(command, MessageLabels::default()).await
@@ -106,7 +104,7 @@ impl Broker {
             .map(PostOutcome::Configured)
     }
 
-    /// Accepts a message. When this returns, it is durable and will be dealt with, whatever happens
+    /// Accepts a message. When this returns, it is durable and will be processed, whatever happens
     /// to this process.
     ///
     /// # Errors
@@ -147,7 +145,7 @@ impl Broker {
             limits: Vec::new(),
         };
         let act = self.accept(accepting);
-        // Only the commit itself refuses what is accepted at once, so an inspection beforehand
+        // Only the commit itself refuses messages that are accepted at once, so a check before it
         // would be wasted.
         let outcome = if at_once {
             self.unless_done(request.as_ref(), act).await?
@@ -175,7 +173,7 @@ impl Broker {
         let Some(kind) = at_once else {
             return self.queue_up(&accepting).await;
         };
-        // The content is held once while the commit waits for the disk.
+        // Moved, so that the content is in memory once while the commit waits for the disk.
         let content = std::mem::take(&mut accepting.command.content);
         let accepted = Admission { kind, drops: None };
         match accepting
@@ -215,8 +213,8 @@ impl Broker {
         (to.session_type == CHAT).then_some(kind)
     }
 
-    /// Returns the settings of the queue for a message, of what it says itself, what its session
-    /// says and what the operator does.
+    /// Returns the settings of the queue for a message, from the message itself, its session and
+    /// the operator's configuration.
     #[must_use]
     pub fn queue_settings(
         &self,
@@ -226,13 +224,13 @@ impl Broker {
         QueueSettings::resolve([of_message, of_session, self.core.limits().queue])
     }
 
-    /// Decides the kind of words upon the queue as it is. Decides again if the queue changed before
-    /// the commit.
+    /// Decides how a message waits, from the present queue. Decides again if the queue changed
+    /// before the commit.
     async fn queue_up(&self, accepting: &Accepting<'_>) -> Result<InputReceipt, Error> {
         let session = accepting.to.session;
         let settings = self.queue_settings(accepting.command.queue, accepting.to.queue);
-        // One after the other: of many at once, each would have to be decided again for every other
-        // one.
+        // One after the other: with many at once, each would have to be decided again for every
+        // other one.
         let _in_turn = self.core.in_turn(session).await;
         let text = text_of(&accepting.command.content);
         let line = arriving::line(accepting.arriving, &text);
@@ -269,11 +267,11 @@ impl Broker {
         Err(self.refusal(&accepting.command, NotAccepted::Changed).await)
     }
 
-    /// Returns the condition of a session's run, as far as the acceptance of words depends on it.
+    /// Returns the facts about a session's run that the acceptance of words depends on.
     ///
-    /// A structured session whose agent listens while its client is asked is steered like any
-    /// other. Nothing interrupts a structured session: the end of its run would be the session's
-    /// end, with no place left for the words.
+    /// A structured session whose agent listens while its client is asked can be steered like any
+    /// other. Nothing interrupts a structured session: the end of its run would end the session,
+    /// and the message would have no place.
     async fn condition(
         &self,
         session: &Addressee,
@@ -292,7 +290,7 @@ impl Broker {
             return Ok(steerable);
         }
         if self.core.noted_inspections.are_over(session.session) {
-            // To read it would end the process.
+            // Reading it would end the process.
             return Ok(Condition::AwaitingClient);
         }
         let (run, _) = load_run(self.store(), run).await?;
@@ -362,21 +360,21 @@ pub(super) struct Accepting<'a> {
     pub(super) request: Option<&'a Request>,
     /// The choice of its session; none when the session was named.
     pub(super) route: Option<Route>,
-    /// The event by which its session notes where the sender comes from, if they switch to it.
+    /// The event by which its session records where the sender comes from, if they switch to it.
     pub(super) noted: Option<Event>,
-    /// Its provenance; none for one of a caller of the API.
+    /// Its provenance; none for a message of an API caller.
     pub(super) arriving: Option<&'a arriving::Arriving>,
     /// Labels that the sender put on the message.
     pub(super) labels: MessageLabels,
-    /// The guards of the session's limits, once they were looked up.
+    /// The guards of the session's limits, once they were read.
     pub(super) limits: Vec<Guard>,
 }
 
 /// The reason why a message was not accepted.
 enum NotAccepted {
-    /// The queue is no longer as it was read.
+    /// The queue has changed since it was read.
     Changed,
-    /// Anything else.
+    /// Any other error.
     Other(CommitError),
 }
 
@@ -517,10 +515,10 @@ pub(super) fn with_requests(
     asked
 }
 
-/// Returns the directive of the queue in a message; none when it is a message for the agent.
+/// Returns the directive of the queue in a message; none for a message to the agent.
 ///
 /// # Errors
-/// The directive makes no sense, or the message has anything beside it.
+/// The directive is invalid, or the message has other content as well.
 pub(super) fn directive(
     content: &[Part],
     model: Option<&str>,

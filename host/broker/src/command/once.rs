@@ -1,7 +1,7 @@
-//! Commands under their user's idempotency key: done once, and answered the same when they come
-//! again.
+//! Commands under their user's idempotency key: executed once, with the same answer to each
+//! repetition.
 //!
-//! The key is part of the commit of the effect, with the answer, so that no crash can part them. A
+//! The key and the answer are part of the commit of the effect, so a crash cannot separate them. A
 //! repeated request is answered before anything is decided: after its effect, the same command
 //! would often be refused.
 
@@ -27,10 +27,10 @@ use store::{AgentRow, Commit, CommitError, Committed, Guard, RememberedRequest};
 const TRIES_MAX: u32 = 8;
 /// The length of an idempotency key, in bytes.
 const KEY_BYTES_MAX: usize = 255;
-/// Number of events that are read at a time to show an agent as it was.
+/// Number of events that are read at a time to show an agent in an earlier state.
 const EVENTS_READ: usize = 256;
 
-/// The user of a request, and the key under which it is the same request when it comes again.
+/// The user of a request, and the key that identifies its repetitions.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
     /// The user.
@@ -120,15 +120,15 @@ pub(crate) struct AnswerAt {
 }
 
 impl Broker {
-    /// Does something once. If the same request did it before, or does it at this very moment, its
-    /// answer is returned instead.
+    /// Executes an action once. If the same request executed it before, or does so at this moment,
+    /// its answer is returned instead.
     pub(super) async fn once<T, R: DeserializeOwned>(
         &self,
         request: Option<&Request>,
         act: impl Future<Output = Result<T, Error>> + Send,
     ) -> Result<Once<T, R>, Error> {
-        // Boxed, because the future would be held twice otherwise: here, and where it is handed on
-        // to.
+        // Boxed, because the future would be stored twice otherwise: here, and in the function that
+        // it is passed to.
         let act = Box::pin(act);
         let Some(request) = request else {
             return act.await.map(Once::Now);
@@ -141,9 +141,9 @@ impl Broker {
         self.unless_done(Some(request), act).await
     }
 
-    /// Carries out a command once: commits what `plan` decides, with its answer under the request's
-    /// key. While others change `what` at the same time it is planned again, and so finds the
-    /// reason why it is refused now.
+    /// Executes a command once: commits the events that `plan` returns, with its answer under the
+    /// request's key. If others change `what` at the same time it is planned again, which finds the
+    /// reason for a refusal.
     pub(super) async fn carry_out<T, F>(
         &self,
         request: Option<&Request>,
@@ -167,7 +167,7 @@ impl Broker {
         self.once(request, act).await.map(Once::either)
     }
 
-    /// Does something once, without an inspection beforehand. For commands that only their commit,
+    /// Executes an action once, without a check beforehand. For commands that only their commit,
     /// which has the key, can refuse.
     pub(super) async fn unless_done<T, R: DeserializeOwned>(
         &self,
@@ -181,8 +181,8 @@ impl Broker {
         match act.await {
             Ok(done) => Ok(Once::Now(done)),
             // The request's own effect, which landed after the inspection, may be the reason of the
-            // refusal. Its age does not matter: a commit without events goes by the time of the
-            // last event, and after a long silence it knows keys that the inspection did not.
+            // refusal. Its age does not matter: a commit without events uses the time of the last
+            // event. After a long silence it knows keys that the inspection did not.
             Err(error) => match self.landed(request, Timestamp(0)).await? {
                 Some(landed) if landed.request == request.digest => before(&landed),
                 Some(_) | None => Err(error),
@@ -190,8 +190,8 @@ impl Broker {
         }
     }
 
-    /// Returns whether a user has asked for something under this key before: whatever it is, asking
-    /// again begins nothing.
+    /// Returns whether a user has made a request under this key before. If so, no request under it
+    /// begins anything.
     #[boxed]
     pub async fn is_remembered<'a>(&'a self, by: By<'a>) -> Result<bool, Error> {
         let Some(key) = by.key else { return Ok(false) };
@@ -224,7 +224,7 @@ impl Broker {
     }
 
     /// Remembers a request that changed nothing, unless stored bytes are at a limit. Not for
-    /// commands that end something: those are noted all the same ([`Self::note`]).
+    /// commands that end something: those are always recorded ([`Self::note`]).
     pub(super) async fn note_for(
         &self,
         user: &UserId,
@@ -250,7 +250,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Returns an agent as it was, folded again from its stream, whatever has become of it since.
+    /// Returns an agent in an earlier state, folded again from its stream.
     pub(super) async fn agent_as_it_was(&self, was: &AsItWas) -> Result<AgentRow, Error> {
         let row = self.store().agent(was.agent).await?;
         let row = row.ok_or_else(|| agent_not_found(&was.agent.to_string()))?;
@@ -308,8 +308,7 @@ impl Broker {
     }
 }
 
-/// Returns false for a commit that something else was quicker than: whoever looks again finds the
-/// reason.
+/// Returns false for a commit that lost against another one: a new check finds the reason.
 pub(super) fn lands(committed: Result<Committed, CommitError>) -> Result<bool, Error> {
     match committed {
         Ok(_) => Ok(true),

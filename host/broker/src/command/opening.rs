@@ -49,7 +49,7 @@ impl Broker {
             .await
     }
 
-    /// Opens a session, under the ids that the command gives. It notes which one its user leaves,
+    /// Opens a session, under the ids of the command. It records the session that its user leaves,
     /// if they switch to it.
     pub(super) async fn open_now(
         &self,
@@ -65,8 +65,8 @@ impl Broker {
         Err(busy("an agent is being made at this moment; try again shortly").into())
     }
 
-    /// Opens a session. None when its agent was to be made, and another has made it in between, or
-    /// another user has begun its conversation: to be looked at again.
+    /// Opens a session. None if another request has made its agent, or another user has begun its
+    /// conversation, in between: the caller checks again.
     async fn try_opening(
         &self,
         command: &NewSession,
@@ -89,7 +89,7 @@ impl Broker {
         };
         check_prompt(command, role)?;
         let session_type = self.session_type(&agent, command.session_type.clone())?;
-        // Archiving the topmost agent does not look at this agent's slot.
+        // Archiving the topmost agent does not check this agent's slot.
         if is_spawned && session_type != CHAT {
             return Err(spawned(agent.id).into());
         }
@@ -228,8 +228,8 @@ impl Broker {
 
 /// Returns the request under its key; none without a key.
 fn opening_request(command: &NewSession) -> Result<Option<Request>, Error> {
-    // The target stands as it was named: a definition may stand for another agent of the user's
-    // since.
+    // The target is recorded as it was named: the definition may mean another agent of the user's
+    // by now.
     let asked = serde_json::json!({
         "open": command.target.named(),
         "session_type": command.session_type,

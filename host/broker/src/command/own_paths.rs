@@ -11,9 +11,9 @@ use domain::user::UserId;
 const USUAL: &str = "assistant";
 
 impl Broker {
-    /// Returns the definition whose agent comes to live at a path of a trigger's own: the one that
-    /// the path is named after, or else `assistant`, or else the only one. None of another path,
-    /// and where there is no telling.
+    /// Returns the definition of a new agent at a trigger's own path: the one that the path is
+    /// named after, or else `assistant`, or else the only one. None for any other path, and if no
+    /// definition can be chosen.
     #[must_use]
     pub fn definition_of_own_path(&self, path: &AgentPath) -> Option<DefinitionId> {
         let (PathKind::Cron | PathKind::Task, Root::Named { name, .. }) =

@@ -1,6 +1,6 @@
 //! The living hierarchy: the agents by their paths, and their work.
 //!
-//! It also says which agent a message without an address goes to, and where an agent's replies go
+//! It also determines the agent for a message without an address, and where an agent's replies go
 //! out.
 
 use super::connectors::CONNECTOR_KEYS_OF_A_USER_MAX;
@@ -18,11 +18,11 @@ use domain::user::UserId;
 use serde_json::json;
 use store::LivingAgent;
 
-/// Number of agents that are read at a time for one page, and number of reads. If nearly none fits,
-/// the page ends before it is full.
+/// Number of agents per read for one page, and maximum number of reads. If hardly any fits, the
+/// page ends before it is full.
 const PAGE_READ: usize = 200;
 const READS_MAX: usize = 20;
-/// Number of agents that are looked at for a message without an address.
+/// Number of agents that are considered for a message without an address.
 const FETCHED_MAX: usize = 1_000;
 /// Number of an agent's runs that one request stops.
 const RUNS_STOPPED_MAX: usize = 1_000;
@@ -49,9 +49,9 @@ pub struct PathEntry {
 }
 
 impl Broker {
-    /// Returns a page of the living hierarchy, in the order of paths after one of them.
+    /// Returns a page of the living hierarchy, ordered by path, after one of them.
     ///
-    /// With it comes the path after which the next page begins, if there is one.
+    /// It includes the path after which the next page begins, if there is one.
     ///
     /// # Errors
     /// `under` is neither a path nor a place where agents live.
@@ -103,7 +103,7 @@ impl Broker {
 
     /// Returns the agent that a message without an address goes to.
     ///
-    /// It is the last used of the topmost agents that the strategy looks for and that the user may
+    /// It is the last used of the topmost agents that the strategy allows and that the user may
     /// talk with.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl Broker {
     /// Returns the target of an agent's replies: the user of its path, as the connector's service
     /// knows them.
     ///
-    /// It needs a role that may configure the agent.
+    /// Requires a role that may configure the agent.
     ///
     /// # Errors
     /// There is no such agent, the user may not, or none of its replies go out.
@@ -200,14 +200,14 @@ impl Broker {
             .into_iter()
             .filter(|(_, whose)| role.sees_all_sessions() || whose == user)
             .map(|(session, _)| session)
-            // A session in quarantine has no driver that could stop anything, and does not go on.
+            // A session in quarantine does not progress, and has no driver that could stop a turn.
             .filter(|session| !self.core.quarantine.has(*session))
             .take(RUNS_STOPPED_MAX)
             .collect();
         let agent = Target::Agent(row.agent.id);
         let mut stopped = 0;
         for session in within_reach {
-            // One may have been put there while others were being stopped.
+            // A session may have been put there while others were being stopped.
             if self.core.quarantine.has(session) {
                 continue;
             }
@@ -253,7 +253,7 @@ fn checked_place(text: &str) -> Result<&str, Error> {
     }
 }
 
-/// Returns the number of agents above what is at a path, or at a place where agents live.
+/// Returns the number of agents above a path, or above a place where agents live.
 fn depth_of(place: &str) -> usize {
     place.parse::<AgentPath>().map_or(0, |path| path.depth())
 }

@@ -156,7 +156,7 @@ impl Broker {
 
     /// Returns the event of an agent below another one, and the guards for its commit.
     ///
-    /// It has the denials of those above it: what they may not do, it may not either.
+    /// It inherits the denials of the agents above it.
     async fn created_below(
         &self,
         command: &CreateAgent,

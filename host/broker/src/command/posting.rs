@@ -1,7 +1,7 @@
 //! One message to all agents that a user talks with.
 //!
-//! The kind of an agent's path decides whether it gets the message, as it decides which agent gets
-//! a message without an address.
+//! The kind of an agent's path decides whether it gets the message. The same rule selects the agent
+//! for a message without an address.
 
 use super::messages::check_content;
 use super::{Address, Broker, By, Error, PostRouted, Request, Routed, RoutedReceipt};
@@ -44,8 +44,7 @@ pub struct PostedTo {
 
 impl Broker {
     /// Posts a message to each agent that people talk with, in the user's latest chat with it. An
-    /// agent with which the user has no chat is left out. The outcomes are in the order of the
-    /// paths.
+    /// agent with which the user has no chat is left out. The outcomes are ordered by path.
     ///
     /// # Errors
     /// The content is none of a message; the idempotency key is none; nothing can be recorded.

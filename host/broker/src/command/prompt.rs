@@ -1,4 +1,4 @@
-//! The prompt of an agent as a model would get it now, section by section.
+//! The prompt that an agent's model would get now, section by section.
 
 use super::agents::Whom;
 use super::sessions::visible;
@@ -36,7 +36,7 @@ pub struct PromptPart {
     pub tokens: u64,
 }
 
-/// A tool of a prompt, as a model is told of it.
+/// A tool of a prompt, as a model sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptTool {
     /// Its name.
@@ -49,7 +49,7 @@ pub struct PromptTool {
     pub tokens: u64,
 }
 
-/// A prompt: what a model gets before the first message.
+/// A prompt: the input of a model before the first message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShownPrompt {
     /// The parts of the system prompt, in order.
@@ -79,7 +79,7 @@ impl PromptPart {
     }
 }
 
-/// The agent whose prompt a user looks at, and the user's role with it.
+/// The agent whose prompt a user views, and the user's role with it.
 struct PromptSubject {
     agent: Agent,
     role: AgentRole,
@@ -109,9 +109,9 @@ impl PromptOwner<'_> {
 }
 
 impl Broker {
-    /// Returns the prompt, with its tools, that a run of the agent would begin with now: in a
-    /// session, or in a chat that is opened for the user. A definition stands for the user's agent
-    /// of it, also before there is one.
+    /// Returns the prompt, with its tools, of a run of the agent that would begin now: in a
+    /// session, or in a chat that is opened for the user. A definition means the user's agent of
+    /// it, also before that exists.
     ///
     /// Tools that list items are called for it, which only read. Nothing is stored.
     ///
@@ -172,7 +172,7 @@ impl Broker {
         let resolved = resolved.filter(|_| takes_tools);
         let tools = resolved.iter().flat_map(|it| prompting.shown(it));
         let tools: Vec<PromptTool> = tools.map(PromptTool::from).collect();
-        // As for a call of a model: what a tool gives may stand in a block of its speaker.
+        // As for a call of a model: a tool's output may be a block of its speaker.
         let base = SystemBlocks::of_agent(vec![base]).explaining(!tools.is_empty());
         let sections = Box::pin(prompting.make()).await.sections.into_iter();
         let parts = std::iter::once(PromptPart::new(BASE, base.texts.concat()))
@@ -183,7 +183,7 @@ impl Broker {
         })
     }
 
-    /// Returns the agent whose prompt a user looks at.
+    /// Returns the agent whose prompt a user views.
     async fn inspected(&self, user: &UserId, target: &Target) -> Result<PromptSubject, Error> {
         let found = match target {
             Target::Definition(_) => self.find_or_make(user, target, Right::Configure).await?,
@@ -207,10 +207,10 @@ impl Broker {
         }
     }
 
-    /// Returns the session of an agent for which its prompt is looked at.
+    /// Returns the session of an agent for which its prompt is viewed.
     ///
     /// # Errors
-    /// The agent has no such session. One of another agent that the user sees is told as that.
+    /// The agent has no such session. A visible session of another agent gets an error of its own.
     async fn inspected_in(
         &self,
         user: &UserId,
@@ -237,8 +237,8 @@ fn may_inspect(role: AgentRole) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the base of the prompt where it is not the definition's own: the session's, the agent's,
-/// or either of them or the definition's under a persona.
+/// Returns the base of the prompt if it is not the definition's own: the session's, the agent's,
+/// or, under a persona, any base with the persona's part.
 pub(crate) fn own_base(
     agent: &Agent,
     definition: &Definition,

@@ -24,7 +24,7 @@ pub enum PurgeOf {
 /// The result of a purge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gone {
-    /// The record of what is gone, and of what stays.
+    /// The record of the deleted data, and of the data that stays.
     pub purged: Purged,
     /// The state of the store's files: whether purged content may still be in them.
     pub files: Rewritten,
@@ -34,7 +34,7 @@ pub struct Gone {
 enum PurgeState {
     /// Done before, to its end.
     Done(Box<Purged>),
-    /// To be done, or begun and not ended.
+    /// Not begun, or begun and not ended.
     Open(Stream),
 }
 
@@ -42,12 +42,12 @@ impl Broker {
     /// Purges a deleted session or an archived agent. A purge that was done before returns its old
     /// result.
     ///
-    /// It is for the operator alone, who needs no role with the agent. The caller has to make sure
-    /// of that.
+    /// It is for the operator alone, who needs no role with the agent. The caller has to check
+    /// that.
     ///
     /// # Errors
-    /// There is no such session or agent; it was not deleted, or not archived; something else is
-    /// being purged, or a rebuild is going on.
+    /// The session or agent does not exist; it was not deleted, or not archived; another purge or a
+    /// rebuild is under way.
     #[boxed]
     pub async fn purge<'a>(&'a self, by: By<'a>, what: &PurgeOf) -> Result<Gone, Error> {
         let asked = match what {
@@ -59,8 +59,8 @@ impl Broker {
         let request = Request::of(by, &asked)?;
         let act = self.try_purging(what, request.as_ref());
         let purged = self.once(request.as_ref(), act).await;
-        // This is done after an earlier purge, too: the log may not have been emptied then. And a
-        // purge that does not come to its end has erased something.
+        // This is done after an earlier purge, too: the log may not have been emptied then. An
+        // unfinished purge has also erased something.
         let files = self.store().rewrite_erased().await;
         Ok(Gone {
             purged: purged?.either(),
@@ -90,13 +90,14 @@ impl Broker {
         let request = request.cloned();
         let key = store::api_key_here();
         let (reply, answer) = oneshot::channel();
-        // The task goes on to its end, even if its caller goes away.
+        // The task runs to its end, even if its caller is dropped.
         self.core.spawn(async move {
             let purged = async {
                 match stream {
                     Stream::Session(session) => {
                         begin_session(&core, session).await?;
-                        // The purge of the session forgets which one this is, so it comes first.
+                        // The purge of the session deletes the record of its reader, so the reader
+                        // is determined first.
                         if let Some(reader) = reader_of(&core, session).await?
                             && core.store.open_purges().await?.contains(&reader)
                         {
@@ -115,7 +116,7 @@ impl Broker {
         answer.await.unwrap_or(Err(Error::ShuttingDown))
     }
 
-    /// Finds out what is to be done for a purge.
+    /// Determines the work of a purge.
     async fn purgeable(&self, what: &PurgeOf) -> Result<PurgeState, Error> {
         let store = self.store();
         let (stream, purged) = match what {

@@ -1,4 +1,4 @@
-//! Commands on a session's queue: configure it, look at it, take inputs back.
+//! Commands on a session's queue: configure it, list it, withdraw inputs.
 
 use super::guards::allowed;
 use super::once::lands;
@@ -175,7 +175,7 @@ impl Broker {
         match self.store().commit(commit).await {
             Ok(_) => Ok(configured),
             Err(CommitError::Conflict(conflict)) => {
-                // A user who may not any more is told that instead.
+                // A user who lost the right to it gets that error instead.
                 self.session_for(user, target, session).await?;
                 Err(passed_limit(&conflict.clash)
                     .unwrap_or_else(session_closed)
@@ -253,8 +253,8 @@ impl Broker {
 
     /// Takes back an input that waits.
     ///
-    /// Only words are taken back. Work that another agent handed over is that agent's to cancel,
-    /// which waits for its result.
+    /// Only words are withdrawn. Work that another agent handed over can be cancelled by that agent
+    /// only, which waits for its result.
     ///
     /// # Errors
     /// There is no such session or input; the input is no words, or does not wait any more; the
@@ -315,7 +315,7 @@ impl Broker {
         Err(input_not_waiting(&now.state).into())
     }
 
-    /// Returns the commit that takes back all words that wait in a session now, and these words. It
+    /// Returns the commit that withdraws all words that wait in a session now, and these words. It
     /// is empty when none wait.
     pub(super) async fn withdrawal(
         &self,

@@ -1,7 +1,7 @@
 //! Limits on one user's share of the host: sessions opened in a minute, bytes stored, and bytes
 //! stored with one of their API keys.
 //!
-//! All are guards of the commit that would pass them. So they hold for all of a user's commands,
+//! All are guards of the commit that would exceed them. So they hold for all of a user's commands,
 //! after a restart, and for several hosts on one store. The operator has no limits of a user, but
 //! each of their API keys has that of a key; a request without an API key has none. Sessions that
 //! agents open, and the import of old sessions, have no such guard.
@@ -65,8 +65,8 @@ pub(crate) fn may_store(core: &Core, user: &UserId) -> impl Iterator<Item = Guar
     of_user.into_iter().chain(of_key)
 }
 
-/// Returns the refusal for a commit that would have passed a limit of a user's or a key's; none for
-/// any other conflict.
+/// Returns the refusal for a commit that would have exceeded a limit of a user's or a key's; none
+/// for any other conflict.
 pub(crate) fn passed_limit(clash: &Clash) -> Option<Refusal> {
     match clash {
         Clash::Guard(Guard::User(UserGuard::StoredBelow { bytes, .. })) => {

@@ -1,4 +1,4 @@
-//! Readings by the operator of what users say.
+//! Readings of users' content by the operator.
 //!
 //! They may be of any agent, and are on record before anything is shown.
 
@@ -41,9 +41,8 @@ impl Broker {
 
     /// Returns the user as whom the operator reads of an agent: its first PRIMARY user.
     ///
-    /// The reading is on record when this returns. None when the operator sees the agent by their
-    /// own role, and when there is no such agent: the answer is then the same as for everybody
-    /// else.
+    /// The reading is recorded when this returns. None if the operator sees the agent by their own
+    /// role, or if the agent does not exist: the answer is then the same as for any other user.
     ///
     /// # Errors
     /// The store cannot be read, or the reading cannot be recorded: then nothing may be shown.
@@ -105,8 +104,8 @@ impl Broker {
         self.note_readings(reading, others).await
     }
 
-    /// Puts the other side of a comparison on record, unless the operator sees it by their own
-    /// role. The reading names its session, a turn as well if it is one, and the agent of them.
+    /// Records the reading of the other side of a comparison, unless the operator sees it by their
+    /// own role. The record names the session, the turn if it is one, and their agent.
     ///
     /// # Errors
     /// It is not there, or not seen by the user as whom the operator reads; the store cannot be
@@ -140,7 +139,7 @@ impl Broker {
             .await
     }
 
-    /// Returns whether somebody sees all of an agent by their role and the rules on paths.
+    /// Returns whether a user sees all of an agent by their role and the rules on paths.
     async fn is_seen(&self, user: &UserId, agent: AgentId, path: &str) -> Result<bool, Error> {
         let role = self.store().role(user, agent).await?;
         Ok(role.is_some_and(AgentRole::sees_all_sessions) && self.may_see(user, path))

@@ -31,8 +31,8 @@ impl Broker {
     /// position.
     ///
     /// # Errors
-    /// No question waits for an answer, another one does, or the answer does not fit the action's
-    /// schema: then the question stays open.
+    /// No question waits for an answer, a different one does, or the answer does not fit the
+    /// action's schema: then the question stays open.
     #[boxed]
     pub async fn respond(&self, mut command: Respond) -> Result<u64, Error> {
         // JSON Schema takes `1.0` for an integer, so the reader of the answer gets one.
@@ -61,7 +61,7 @@ impl Broker {
             return Err(nothing_pending(&agent.agent, &command, role));
         };
         if self.core.noted_inspections.are_over(session) {
-            // To read it would end the process.
+            // Reading it would end the process.
             driven(&self.core, session)?;
         }
         let run = match load_run(self.store(), run).await {
@@ -113,7 +113,7 @@ impl Broker {
         match answered(&self.core, reply).await {
             Ok(position) => Ok(position),
             Err(error) => {
-                // A user who may not any more is told that instead.
+                // A user who lost the right to it gets that error instead.
                 self.session_for(&command.user, &Target::Agent(agent.agent.id), session)
                     .await?;
                 Err(self.too_late(error, &command, session).await)
@@ -121,7 +121,8 @@ impl Broker {
         }
     }
 
-    /// Checks an answer and its files against the question, and turns it into what the agent reads.
+    /// Checks an answer and its files against the question, and converts it to the form that the
+    /// agent reads.
     ///
     /// Returns the files that the session does not have yet.
     async fn fit(
@@ -173,7 +174,7 @@ impl Broker {
     }
 }
 
-/// Returns the reason why a response is no answer to the question; none when it is one.
+/// Returns the reason why a response is no answer to the question; none for a valid one.
 async fn misfit(
     schemas: &Schemas,
     action: &ClientAction,
@@ -185,7 +186,7 @@ async fn misfit(
     };
     let complaint = match complaint {
         Ok(complaint) => complaint,
-        // Tried again, it would be refused again.
+        // A retry would be refused again.
         Err(before @ GivenUp::Before(_)) => Some(before.to_string()),
         Err(given_up) => {
             let busy = Refusal::new(ErrorCode::Busy, given_up.to_string());
@@ -197,7 +198,7 @@ async fn misfit(
 
 /// Returns the refusal of an answer that no question waits for.
 ///
-/// It names the question that does wait, if the user may know of it. Its code is always that of an
+/// It names the question that does wait, if the user may see it. Its code is always that of an
 /// answer, though other commands use the same text under another code.
 fn nothing_pending(agent: &Agent, command: &Respond, role: AgentRole) -> Error {
     let mut seen = agent.clone();

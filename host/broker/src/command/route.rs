@@ -1,11 +1,11 @@
 //! Routing: from the address of words to the session that takes them.
 //!
-//! A message has one address. Its levels are, from the most exact: a thread, a session, an agent, a
-//! persona, smart routing, and a strategy that finds an agent where none is named. An address that
+//! A message has one address. Its levels, from the most exact, are a thread, a session, an agent, a
+//! persona, smart routing, and a strategy that selects an agent if none is named. An address that
 //! is unknown at its level is refused and never falls through to the next.
 //!
-//! A session that is begun for words is in one commit with them. So are its agent, if that is made
-//! as well, and the key of the request: see [`super::beginning`].
+//! A session that is begun for a message is in one commit with it. So are its agent, if that is
+//! made as well, and the key of the request: see [`super::beginning`].
 
 use super::agents::Whom;
 use super::arriving::Arriving;
@@ -37,7 +37,7 @@ use serde_json::json;
 use std::sync::Arc;
 use store::{Addressee, Among, ChatWith, SessionRow, SessionStatus};
 
-/// Number of times that a destination is looked up while others begin the same session or agent.
+/// Number of attempts to find a destination while others begin the same session or agent.
 const TRIES_MAX: u32 = 5;
 
 /// A command that posts a message to an address.
@@ -49,7 +49,7 @@ pub struct PostRouted {
     pub content: Vec<Part>,
     /// The model that this turn uses.
     pub model: Option<String>,
-    /// The treatment of the message while the agent is busy, as far as it says so itself.
+    /// The treatment of the message while the agent is busy, if it names one.
     pub queue: QueueOverride,
     /// Its urgency among the inputs that wait in its session.
     pub priority: Option<Priority>,
@@ -61,7 +61,7 @@ pub struct PostRouted {
     pub idempotency_key: Option<String>,
 }
 
-/// A thread that may be meant.
+/// A candidate thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meant {
     /// Its session.
@@ -75,7 +75,7 @@ pub struct Meant {
 pub enum Routed {
     /// Accepted words.
     Accepted(RoutedReceipt),
-    /// Several threads are close. The sender says which is meant, by its session.
+    /// Several threads are close. The sender has to choose one by its session.
     Unclear(Vec<Meant>),
 }
 
@@ -156,10 +156,10 @@ impl FoundDestination {
 }
 
 impl Broker {
-    /// Routes words and accepts them. When this returns, they are durable and will be dealt with.
+    /// Routes words and accepts them. When this returns, they are durable and will be processed.
     ///
     /// # Errors
-    /// The addressee is not there, or the user may not write to it; those of posting a message.
+    /// The addressee does not exist, or the user may not write to it; those of posting a message.
     #[boxed]
     pub async fn post_routed(&self, command: PostRouted) -> Result<Routed, Error> {
         let directive = self.checked(&command)?;
@@ -218,13 +218,13 @@ impl Broker {
                         return self.send(command, destination, routing).await;
                     }
                     match self.send(command.clone(), destination, routing).await {
-                        // It was ended or deleted since it was chosen, and nobody named it: the
-                        // message goes to another one.
+                        // It was ended or deleted since it was chosen, and the request did not name
+                        // it: the message goes to another one.
                         Err(Error::Refused(refusal)) if is_gone(&refusal) => gone = Some(refusal),
                         sent => return sent,
                     }
                 }
-                // None when another request was quicker.
+                // None if another request was quicker.
                 FoundDestination::ToBegin(beginning) => {
                     if let Some(receipt) = self.begin(&command, *beginning, routing).await? {
                         return Ok(Routed::Accepted(receipt));
@@ -321,11 +321,11 @@ impl Broker {
 
     /// Returns the session to which words would go, and the reason, without sending them.
     ///
-    /// None when a session would have to be begun, which is not done, or when several threads are
+    /// None if a session would have to be begun, which this does not do, or if several threads are
     /// close.
     ///
     /// # Errors
-    /// The addressee is not there, or the user may not write to it.
+    /// The addressee does not exist, or the user may not write to it.
     #[boxed]
     pub async fn where_to(
         &self,
@@ -351,7 +351,8 @@ impl Broker {
             .collect()
     }
 
-    /// Returns where words go. Those that begin a session of their own go nowhere else.
+    /// Returns the destination of words. Words that begin a session of their own have no other
+    /// destination.
     async fn destination(
         &self,
         command: &PostRouted,
@@ -422,7 +423,7 @@ impl Broker {
         }
     }
 
-    /// Returns the session that is at a turn, or a new one that begins there.
+    /// Returns the session whose head is a turn, or a new one that begins there.
     async fn at_turn(&self, user: &UserId, turn: TurnId) -> Result<FoundDestination, Error> {
         let no_turn = || Error::from(no_turn_there(turn));
         let own = self.store().chat_at(user, turn).await?;

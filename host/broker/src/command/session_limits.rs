@@ -13,12 +13,12 @@ fn has_limits(definition: &Definition) -> bool {
 }
 
 impl Broker {
-    /// Returns the guards under which a session takes one more message by the limits of its
-    /// definition; none without such limits. One with a turn in progress, or with inputs that wait,
-    /// is not idle.
+    /// Returns the guards under which a session accepts one more message by the limits of its
+    /// definition; none without such limits. A session with a turn in progress, or with waiting
+    /// inputs, is not idle.
     ///
-    /// A chat that was chosen for the message (no session was named) does not expire: nobody could
-    /// choose another one.
+    /// A chat that was chosen for the message (no session was named) does not expire: the sender
+    /// could not choose another one.
     pub(super) async fn session_limits(
         &self,
         accepting: &Accepting<'_>,

@@ -66,8 +66,8 @@ impl Broker {
         })
     }
 
-    /// Returns how full the window of a session's model is: by the turn in progress if it has asked
-    /// a model, or else by the last one.
+    /// Returns the fill level of the window of a session's model: from the turn in progress if it
+    /// has called a model, or else from the last one.
     async fn window_fill(
         &self,
         row: &SessionRow,

@@ -1,4 +1,4 @@
-//! Commands on sessions: look at one, list them, save a half-filled widget.
+//! Commands on sessions: show one, list them, save a half-filled widget.
 
 use super::error::invalid;
 pub(super) use super::guards::allowed;
@@ -108,8 +108,8 @@ impl Broker {
         Ok(found.await?)
     }
 
-    /// Returns the condition on which a session of a user's begins a conversation, or joins one of
-    /// theirs; none for one whose conversation nobody chose.
+    /// Returns the condition for a user's session to begin a conversation, or to join one of
+    /// theirs; none if the request names no conversation.
     ///
     /// # Errors
     /// The conversation is another user's.
@@ -228,7 +228,7 @@ impl Broker {
     ) -> Result<Option<Run>, Error> {
         match row.open_run {
             None => Ok(None),
-            // To read it would end the process.
+            // Reading it would end the process.
             Some(_) if is_quarantined && self.core.noted_inspections.are_over(row.id) => Ok(None),
             Some(run) => match load_run(self.store(), run).await {
                 Ok((run, _)) => Ok(Some(run)),
@@ -304,8 +304,8 @@ impl Broker {
         Ok((row, agent))
     }
 
-    /// Finds the session that a message is for, like [`Self::session_for_words`]; by one read of
-    /// the store where nothing stands in the way.
+    /// Finds the session that a message is for, like [`Self::session_for_words`], but with one read
+    /// of the store if nothing prevents the message.
     pub(super) async fn addressee(
         &self,
         user: &UserId,
@@ -318,7 +318,7 @@ impl Broker {
         {
             return Ok(door.addressee);
         }
-        // Whatever stands in the way is told by the rows themselves.
+        // The rows themselves show the reason for a refusal.
         let row = self.session_for_words(user, target, session).await?;
         Ok(Addressee::from(&row))
     }
@@ -338,8 +338,8 @@ impl Broker {
                 .is_some()
     }
 
-    /// Saves what a client has filled in so far in the widget of an open question, for when it
-    /// comes back.
+    /// Saves the values that a client has filled in so far in the widget of an open question, for
+    /// its next visit.
     ///
     /// # Errors
     /// There is no such session; no question waits, or another one does; the state is too large;
@@ -397,7 +397,7 @@ impl Broker {
                 if let Some(refusal) = passed_limit(&conflict.clash) {
                     return Err(refusal.into());
                 }
-                // A user who may not any more is told that instead.
+                // A user who lost the right to it gets that error instead.
                 self.session_for(user, &Target::Agent(row.agent), session)
                     .await?;
                 Err(session_closed().into())
@@ -409,8 +409,8 @@ impl Broker {
 
 /// Returns an agent's session if a user in this role sees it.
 ///
-/// An error when it was deleted or purged, when it is another agent's, or when it is another user's
-/// and the role shows only own sessions.
+/// Returns an error if it was deleted or purged, if it belongs to another agent, or if it belongs
+/// to another user and the role shows only own sessions.
 pub(super) fn visible(
     row: Option<SessionRow>,
     agent: AgentId,

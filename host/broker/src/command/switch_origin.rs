@@ -1,8 +1,8 @@
 //! The place that a user came from, when they switched to a session.
 //!
-//! It is an attribute of that session. So it is shown with the session, goes with it, and needs no
-//! record of its own. It is noted in the commit of the switch: no crash can part the words that a
-//! user comes with from the way back.
+//! It is an attribute of that session. So it is shown and deleted with the session, and needs no
+//! record of its own. It is recorded in the commit of the switch: a crash cannot separate the
+//! user's message from the way back.
 
 use super::{Broker, Error};
 use crate::refusals::same_session;
@@ -16,19 +16,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{InputState, SessionRow};
 
-/// The attribute of a session that says from where its user switched to it.
+/// The attribute of a session that records from where its user switched to it.
 pub(super) const SWITCHED_FROM: &str = "switched_from";
 /// Events of a run that are read at a time.
 const PAGE: usize = 1_000;
 
-/// The place that a user came from, as the attribute has it.
+/// The place that a user came from, in the form of the attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SwitchOrigin {
     /// The session.
     pub(super) session_id: SessionId,
     /// Its agent.
     pub(super) agent_id: AgentId,
-    /// The words with which the user came; none if they came without any.
+    /// The message with which the user switched; none if they switched without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input_id: Option<InputId>,
     /// The first message of the session with the attribute that is of interest there, unless the
@@ -37,7 +37,7 @@ pub(super) struct SwitchOrigin {
 }
 
 impl SwitchOrigin {
-    /// Reads the attribute; none where there is none, or somebody wrote something else into it.
+    /// Reads the attribute; none if it is missing or has any other content.
     pub(super) fn of(row: &SessionRow) -> Option<Self> {
         Self::deserialize(row.attributes.get(SWITCHED_FROM)?).ok()
     }
@@ -57,9 +57,9 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    /// Returns the event by which a session notes where its user came from, with these words. None
-    /// if it is noted already: whoever comes from the same session once more before they have
-    /// returned has all of it summarised.
+    /// Returns the event by which a session records where its user came from, with this message.
+    /// None if it is already recorded: after a repeated switch from the same session before a
+    /// return, the summary covers everything.
     ///
     /// # Errors
     /// It is the session that they leave; it has no room for the attribute.
@@ -112,7 +112,7 @@ impl Leaving {
     }
 }
 
-/// The message that an input became, looked for in the events of the run that took it in.
+/// The message of an input, searched in the events of the run that claimed it.
 struct Sought {
     input: InputId,
     /// The inputs with which the run began, until its first step hears them.
@@ -133,13 +133,13 @@ impl Sought {
                 let begun_with = std::mem::take(&mut self.begun_with);
                 let is_one = self.collected && stepped.step == 0;
                 let claimed = begun_with.iter().chain(&stepped.claimed);
-                // What a step hears ends with the words of its inputs, in their order.
+                // A step's news end with the words of its inputs, in their order.
                 let behind = claimed
                     .skip_while(|claimed| **claimed != self.input)
                     .count();
                 let behind = if is_one { behind.min(1) } else { behind };
                 let place = stepped.heard.len().checked_sub(behind)?;
-                // Nothing of it is behind the end: the input is none of this step's.
+                // No message at that place: the input does not belong to this step.
                 stepped.heard.get(place).map(|message| message.id)
             }
             _ => None,
@@ -148,7 +148,7 @@ impl Sought {
 }
 
 impl Broker {
-    /// Returns the first message of a session that was said since its user came there.
+    /// Returns the first message of a session since its user switched to it.
     pub(super) async fn first_since(
         &self,
         there: SessionId,

@@ -1,4 +1,4 @@
-//! Switching: a user goes on with another agent, and comes back with a summary.
+//! Switching: a user continues with another agent, and returns with a summary.
 
 use super::driver_answer::answered;
 use super::error::invalid;
@@ -41,7 +41,7 @@ const TRIES_MAX: u32 = 5;
 pub struct Switch {
     /// The agent: the user's latest chat with it, or a new one.
     pub agent: Target,
-    /// The message with which the user comes to it; none to begin without one.
+    /// The message with which the user switches; none to switch without one.
     pub content: Option<Vec<Part>>,
 }
 
@@ -62,7 +62,7 @@ pub struct Switched {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum SwitchedBefore {
-    /// Without words, to a session that was opened for it.
+    /// Without a message, to a session that was opened for it.
     Opened(SessionId),
     /// Without words, to a session that was there.
     Went { went_to: SessionId },
@@ -74,12 +74,12 @@ impl Broker {
     /// Takes a user from a chat to their latest chat with another agent, or to a new one, with a
     /// message.
     ///
-    /// All of it is one commit, with the idempotency key: repeated, it neither says anything
-    /// twice nor lays the way back anew.
+    /// All of it is one commit, with the idempotency key: a repetition neither sends the message
+    /// again nor changes the way back.
     ///
     /// # Errors
-    /// There is no such session or agent; the session is no open chat, or the one that the user
-    /// would switch to; without a message, a turn is in the making there; the user may not; those
+    /// The session or agent does not exist; the session is no open chat, or is the destination
+    /// itself; without a message, a turn is in progress there; the user has no right to it; those
     /// of posting a message.
     #[boxed]
     pub async fn switch<'a>(
@@ -176,7 +176,7 @@ impl Broker {
         switched_with(self.route(command, routing).await?)
     }
 
-    /// Takes a user to another agent to whom they say nothing yet.
+    /// Switches a user to another agent without a message.
     async fn go_there(
         &self,
         user: &UserId,
@@ -203,7 +203,7 @@ impl Broker {
                 self.note_for(user, request, &remembered).await?;
                 return Ok(switched);
             };
-            // What is said from now on could not be told from what is under way.
+            // Later messages could not be told apart from those of the turn in progress.
             if self.is_at_work(&row, now).await? {
                 return Err(run_open_there().into());
             }
@@ -244,12 +244,13 @@ impl Broker {
         Ok(row.open_run.is_some() || !waiting.is_empty())
     }
 
-    /// Takes a user back to the session that they came from, and brings a summary of what was said
-    /// since as a notice, by the model of the role `memory`.
+    /// Takes a user back to the session that they came from, with a summary of the messages since
+    /// as a notice, by the model of the role `memory`.
     ///
     /// # Errors
-    /// There is no such session, or the user did not switch to it; a turn is in the making in one
-    /// of the two; the one that they came from is no open chat any more; the user may not.
+    /// The session does not exist, or the user did not switch to it; a turn is in progress in one
+    /// of the two; the session that they came from is no longer an open chat; the user has no right
+    /// to it.
     #[boxed]
     pub async fn switch_back<'a>(
         &'a self,
@@ -349,7 +350,7 @@ impl Broker {
     }
 }
 
-/// Returns the session that a user has switched to, of the words that they came with.
+/// Returns the session that a user has switched to with a message.
 fn switched_with(routed: Routed) -> Result<Switched, Error> {
     let Routed::Accepted(receipt) = routed else {
         return Err(changing("the agent").into());

@@ -1,4 +1,4 @@
-//! Tasks: work that agents handed to each other, looked at, summed up and cancelled.
+//! Tasks: work that agents handed to each other, listed, summed up and cancelled.
 
 use super::ending::CANCEL_REASON;
 use super::guards::allowed;
@@ -23,14 +23,14 @@ use store::{Commit, Expected, Guard, QueueGuard, RunGuard, TaskFilter, TaskRow};
 
 /// Tasks that one inspection for a page reads from the store at a time.
 const INSPECT_TASKS: usize = 500;
-/// Tasks that one page looks through, at most. A page that found fewer than it may have goes on
-/// from there.
+/// Maximum number of tasks that one page reads. A page with fewer matches than its limit then
+/// continues on the next.
 const INSPECTED_MAX: usize = 5_000;
 
 /// The tasks that a page shows.
 #[derive(Debug, Clone, Default)]
 pub struct TaskQuery {
-    /// The tasks that are meant. Its user is the one who looks; none for the operator.
+    /// The filter of tasks. Its user is the viewer; none for the operator.
     pub filter: TaskFilter,
     /// Only in this state.
     pub status: Option<TaskStatus>,
@@ -114,7 +114,7 @@ impl Broker {
         Ok(self.store().task_stats(filter, hidden).await?)
     }
 
-    /// Cancels a task: its caller is told so at once, and its work is stopped. Returns the task.
+    /// Cancels a task: its caller is notified at once, and its work is stopped. Returns the task.
     ///
     /// # Errors
     /// There is no such task, or the user does not see it, or may not cancel its caller's turn. Or
@@ -152,8 +152,8 @@ impl Broker {
         Ok(self.may_command(user, agent.agent.path.as_str())?)
     }
 
-    /// Settles the operation that waits for a task. The session that does the work finds that
-    /// nobody waits for it any more.
+    /// Settles the operation that waits for a task. The session that does the work finds that no
+    /// caller waits for it any more.
     async fn settle_cancelled(&self, user: &UserId, row: &TaskRow) -> Result<(), Error> {
         let gone = || task_settled(TaskStatus::Cancelled);
         let run = load_caller(self.store(), row.run).await?.ok_or_else(gone)?;
@@ -185,7 +185,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Stops work that nobody waits for: its turn, or the input that carries it.
+    /// Stops work without a waiting caller: its turn, or the input that carries it.
     async fn stop_detached(
         &self,
         user: &UserId,
@@ -237,7 +237,7 @@ fn task_not_found(id: OperationId) -> Error {
     Refusal::new(ErrorCode::TaskNotFound, format!("there is no task `{id}`")).into()
 }
 
-/// The error of a caller that looks absent: its task does too.
+/// Returns the error if the caller looks absent: its task does too.
 fn hidden(error: Error, id: OperationId) -> Error {
     match error {
         Error::Refused(refusal) if refusal.kind() == ErrorKind::NotFound => task_not_found(id),

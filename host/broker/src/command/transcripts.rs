@@ -40,7 +40,7 @@ const COMMIT_BLOB_BYTES_MAX: usize = 4 << 20;
 /// A command that imports a session.
 #[derive(Debug, Clone)]
 pub struct ImportSession {
-    /// The agent that it is to be a session of.
+    /// The agent of the new session.
     pub target: Target,
     /// The file.
     pub file: Vec<u8>,
@@ -63,8 +63,8 @@ pub struct ImportedSession {
     pub known: u64,
     /// Number of lines of another program's file that have no counterpart here.
     pub left_out: u64,
-    /// The lines of another program's file that cannot be read and were passed over: each with its
-    /// number, and what is wrong with it.
+    /// The lines of another program's file that could not be read and were skipped: each with its
+    /// number and the fault.
     pub passed_over: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl Broker {
     /// In pi's dialect it has all of the session's tree that the user sees, in aix's its thread.
     ///
     /// # Errors
-    /// There is no such session; it is too large for a file; a part of it fits in no line.
+    /// The session does not exist; it is too large for a file; a part of it fits in no line.
     #[boxed]
     pub async fn export_session(
         &self,
@@ -128,11 +128,12 @@ impl Broker {
 
     /// Imports a session: its turns, and a chat that points to its head.
     ///
-    /// Turns that this host wrote, or a host like it, keep their ids. Those that are here already
-    /// stay as they are. Everything in the others is untrusted.
+    /// Turns that this host wrote, or a host like it, keep their ids. Existing turns are not
+    /// changed. Everything in the others is untrusted.
     ///
     /// # Errors
-    /// The file cannot be read; a turn of it is here with other content; the user may not.
+    /// The file cannot be read; one of its turns exists here with other content; the user has no
+    /// right to it.
     #[boxed]
     pub async fn import_session<'a>(
         &'a self,
@@ -151,7 +152,7 @@ impl Broker {
     /// Checks that a user may import a session, before all of its file is there.
     ///
     /// # Errors
-    /// There is no such agent, it is archived, or the user may not.
+    /// The agent does not exist, it is archived, or the user has no right to it.
     #[boxed]
     pub async fn may_import(&self, user: &UserId, target: &Target) -> Result<(), Error> {
         self.may_begin(user, target).await
@@ -212,7 +213,7 @@ impl Broker {
             now: self.core.now(),
         };
         let key = request.map(|request| request.answered(&imported));
-        // The first new turn stands for those of the file, if that has no head.
+        // If the file has no head, the first new turn represents those of the file.
         let first = header.head.or_else(|| new.first().map(|turn| turn.node.id));
         for commit in self.commits(&carrying, &new, key.as_ref()) {
             if let Err(error) = self.store().commit(commit).await {
@@ -243,8 +244,8 @@ impl Broker {
         }
     }
 
-    /// Returns the commits of an import. The session comes with the last turns, so it is never
-    /// there without them.
+    /// Returns the commits of an import. The session is created with the last turns, so it never
+    /// exists without them.
     fn commits(
         &self,
         carrying: &Carrying<'_>,
@@ -400,8 +401,8 @@ fn chunks<'a>(
     chunks
 }
 
-/// Returns a turn that is not here yet, of which nobody here can say who wrote it: anybody can
-/// write a file that fits together.
+/// Returns a turn that does not exist here yet and whose author this host cannot verify: anyone can
+/// write a consistent file.
 fn imported_turn(turn: &TranscriptTurn) -> ImportedTurn {
     let messages = turn.messages.iter().cloned();
     ImportedTurn {

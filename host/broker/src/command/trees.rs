@@ -1,4 +1,4 @@
-//! The tree of turns: look at a turn or a session's tree, compare two threads, fork a session.
+//! The tree of turns: show a turn or a session's tree, compare two threads, fork a session.
 
 use super::error::invalid;
 use super::guards::allowed;
@@ -117,13 +117,13 @@ impl Broker {
             .ok_or_else(|| threads_apart(DIFF_TURNS_MAX).into())
     }
 
-    /// Opens a chat that goes on from a turn of the session's thread, or of its agent.
+    /// Opens a chat that continues from a turn of the session's thread, or of its agent.
     ///
     /// The user must see the turn.
     ///
     /// # Errors
-    /// There is no such session or turn; nothing was said yet; the user may not; the agent's
-    /// definition was taken away.
+    /// The session or turn does not exist; the thread is empty; the user has no right to it; the
+    /// agent's definition was removed.
     #[boxed]
     pub async fn fork<'a>(
         &'a self,
@@ -177,7 +177,7 @@ impl Broker {
         let mut commit = Commit::new()
             .guard(AgentGuard::Active(agent))
             .guard(SessionGuard::Exists(session))
-            // A purge of it would take the turn away before the fork keeps it.
+            // A purge of it could otherwise remove the turn before the fork exists.
             .guard(SessionGuard::Shows {
                 session: through,
                 turn: head,
@@ -192,7 +192,7 @@ impl Broker {
         Ok((commit, (agent, forked)))
     }
 
-    /// Returns the turn from which a fork goes on, and a session that shows it to the user.
+    /// Returns the turn from which a fork continues, and a session that shows it to the user.
     async fn forked_at(
         &self,
         user: &UserId,
@@ -234,8 +234,8 @@ impl Broker {
         }
     }
 
-    /// Returns the reason why a commit that was to begin something did not land: the user may not
-    /// any more, or another commit was quicker.
+    /// Returns the reason why a commit that was to begin something did not land: the user lost the
+    /// right to it, or another commit was quicker.
     pub(super) async fn not_begun(&self, user: &UserId, target: &Target) -> Error {
         match self.may_begin(user, target).await {
             Err(error) => error,

@@ -22,13 +22,13 @@ const CALLS_MAX: usize = 1_000;
 pub struct TurnReport {
     /// The run that made the turn.
     pub run: RunId,
-    /// The turn; none when the run came to nothing.
+    /// The turn; none if the run left none.
     pub turn: Option<TurnId>,
     /// The calls of tools, in the order in which they were started; 1,000 at most.
     pub calls: Vec<CallReport>,
     /// Tokens that its models used, as their providers reported them.
     pub usage: Usage,
-    /// Cost of its models in millionths, as far as they have prices.
+    /// Cost of its models in millionths, for models with prices.
     pub cost_micros: u64,
     /// Calls of models.
     pub model_calls: u64,
@@ -38,7 +38,7 @@ pub struct TurnReport {
     pub duration_ms: u64,
     /// True if its models were asked for streams.
     pub streamed: bool,
-    /// The reason why it failed or was aborted; none of a turn that ended otherwise.
+    /// The reason why it failed or was aborted; none for any other end.
     pub failure: Option<TurnFailure>,
 }
 
@@ -113,8 +113,7 @@ impl Tally {
         if self.calls.len() >= CALLS_MAX {
             return;
         }
-        // One that a rule refused, or whose result was kept from before, has its outcome from the
-        // start.
+        // A refused call, and one with a cached result, have their outcome from the start.
         let is_ok = match &operation.performer {
             Performer::Refused { outcome, .. } => is_result(outcome),
             _ => {
@@ -137,7 +136,7 @@ impl Tally {
             }
             let cost = attempt.cost_micros.unwrap_or(0);
             self.cost_micros = self.cost_micros.saturating_add(cost);
-            // Which model a lost one asked is not known: only the name that was asked for is.
+            // The model of a lost attempt is not known: only the requested name is.
             if !attempt.is_lost() {
                 self.models.insert(attempt.model.clone());
             }
@@ -170,7 +169,7 @@ impl Tally {
     }
 }
 
-/// Returns the reason why a run failed or was aborted; none of one that ended otherwise.
+/// Returns the reason why a run failed or was aborted; none for any other end.
 fn failure(ended: &RunEnded) -> Option<TurnFailure> {
     match ended.end {
         TurnEnd::Failed | TurnEnd::Aborted => Some(TurnFailure {
@@ -220,7 +219,8 @@ impl Broker {
             let count = events.len();
             for recorded in events {
                 after = recorded.version;
-                // What was purged in between, or is of a later program, is not counted.
+                // Events that were purged in between, or written by a later program, are not
+                // counted.
                 if let Some(event) = &recorded.event {
                     tally.take(event);
                 }

@@ -1,5 +1,5 @@
-//! The end of the open run on a command's request, in one commit with what the command wants to be
-//! recorded: no crash can part the two.
+//! The end of the open run on a command's request, in one commit with the command's own events: a
+//! crash cannot separate the two.
 
 use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
@@ -34,7 +34,7 @@ impl Driver {
     }
 }
 
-/// Returns whether a guard of what the command wants does not hold.
+/// Returns whether a guard of the command no longer holds.
 fn is_outdated(failure: &DriverError, with: &Commit) -> bool {
     let DriverError::Commit(CommitError::Conflict(conflict)) = failure else {
         return false;

@@ -1,4 +1,5 @@
-//! Attempts at a model's call beyond the first. Each is afforded and recorded before it is made.
+//! Further attempts at a model's call. Each is charged to the budget and recorded before it is
+//! made.
 
 use super::budget::Affords;
 use super::context::SessionContext;
@@ -42,8 +43,8 @@ impl AttemptPayer for mpsc::Sender<Signal> {
                     done,
                 })
                 .await;
-            // A signal that could not be sent is kept, and with it the channel open: nobody answers
-            // any more, and the work is about to be dropped.
+            // A signal that could not be sent is kept, which keeps the channel open: no answer will
+            // arrive, and the work is about to be dropped.
             let answered = answer.await.ok();
             drop(asked);
             answered
@@ -68,8 +69,8 @@ impl AttemptPayer for mpsc::Sender<Signal> {
 }
 
 impl Driver {
-    /// Affords and records another attempt at an open operation, or names the limit that it is
-    /// short of.
+    /// Reserves the cost of another attempt at an open operation and records the attempt, or
+    /// returns the limit that is exceeded.
     pub(super) async fn afford_attempt(
         &mut self,
         operation: OperationId,
@@ -96,7 +97,7 @@ impl Driver {
         let driving = self.phase.driving().ok_or_else(missing)?;
         let open = driving.run.open.get(&operation).ok_or_else(missing)?;
         if open.attempts.number > wanted.after {
-            // On record already, but its requester was not told.
+            // Already recorded, but its requester has no answer yet.
             return Ok(Ok(Afforded {
                 attempt: open.attempts.number,
                 reserved: open.reserved(),
@@ -145,8 +146,8 @@ impl Driver {
         Ok(Ok(afforded))
     }
 
-    /// Affords a model's call again, if its newest attempt was cut off. That attempt is charged its
-    /// reserve.
+    /// Reserves the cost of a model's call again, if its latest attempt was cut off. That attempt
+    /// is charged its reserve.
     ///
     /// Returns false when no further attempt is afforded: the call has then failed.
     pub(super) async fn attempt_again(
@@ -223,7 +224,7 @@ impl SessionContext {
         let window = route
             .as_ref()
             .map_or(u64::MAX, |route| route.context_window);
-        // A call that was stored without a limit of its reply had this reserved for it.
+        // A stored call without a limit of its reply had this reserved for the reply.
         let reply = request
             .max_tokens
             .map_or_else(|| serving.limits_of_run(started).reserved_tokens, u64::from);

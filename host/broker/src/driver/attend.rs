@@ -71,7 +71,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns whether the time of an operation stands still: the work that it waits for asks a
+    /// Returns whether the clock of an operation is stopped: the work that it waits for is asking a
     /// person, or has asked one meanwhile.
     async fn stands_still(
         &self,
@@ -86,7 +86,7 @@ impl Driver {
         }
     }
 
-    /// Returns a change that a user has agreed to and that is to be made; none without any.
+    /// Returns a change that a user has approved and that is still to be made; none without any.
     fn lasting_due(&self) -> Option<OperationId> {
         let now = self.context.core.now();
         let is_due = |open: &&Open| {
@@ -97,9 +97,9 @@ impl Driver {
         Some(open.operation.id)
     }
 
-    /// Returns the effect of a model's call, if it is more than what was recorded: after a restart
-    /// under another configuration a program may have taken the model's place. Once it was started
-    /// it is not started again.
+    /// Returns the effect of a model's call, if it is greater than the recorded one: after a
+    /// restart under another configuration a program may have replaced the model. A program that
+    /// was started is not started again.
     fn grown_effect(&self, operation: OperationId) -> Option<EffectClass> {
         let driving = self.phase.driving()?;
         let operation = &driving.run.open.get(&operation)?.operation;
@@ -157,7 +157,7 @@ impl Driver {
         });
         let busy = work.begin(move |performed| async move {
             let performed = Box::new(performed);
-            // If the driver is gone, the operation is a successor's.
+            // If the driver has ended, its successor handles the operation.
             let _ = signals
                 .send(Signal::Performed {
                     operation,

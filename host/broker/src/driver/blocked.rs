@@ -1,9 +1,9 @@
 //! Delegations that wait for room within the limits, or for the calls before them: whose turn may
 //! begin, and who is woken when another has ended.
 //!
-//! All of it follows from what is stored: the inputs that wait, the dispatches that are under way,
-//! and the calls of the run that handed them over. So a restart changes nothing. Sessions whose
-//! input waits are looked at again then, as all that have work.
+//! All of it is derived from the store: the waiting inputs, the dispatches under way, and the calls
+//! of the run that handed them over. So a restart changes nothing. Sessions with a waiting input
+//! are then checked again, as are all with work.
 
 use super::context::SessionContext;
 use super::error::DriverError;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use store::{AgentGuard, Guard};
 
 impl SessionContext {
-    /// Returns the guards under which a turn may take these inputs up; none while they wait for
-    /// room. Work whose caller waits no more, or whose deadline has passed, needs no room: its turn
+    /// Returns the guards under which a turn may claim these inputs; none while they wait for room.
+    /// Work whose caller no longer waits, or whose deadline has passed, needs no room: its turn
     /// ends at once.
     pub(super) async fn room_for(
         &self,
@@ -85,8 +85,8 @@ impl SessionContext {
         ]))
     }
 
-    /// Returns whether the session is of a worker that was made for its work. In the session of
-    /// another agent, all that is said to it would wait behind work that waits for its turn.
+    /// Returns whether the session belongs to a worker that was made for its work. In another
+    /// agent's session, later messages would queue up behind work that waits for room.
     async fn is_of_worker(&self) -> Result<bool, DriverError> {
         let Some(row) = self.store().session(self.session).await? else {
             return Ok(false);
@@ -116,8 +116,9 @@ fn has_its_turn(run: &Run, input: InputId) -> bool {
     call.is_none_or(|call| is_its_turn(run, call.id))
 }
 
-/// Returns the delegations that wait for room in the tree of an input's. Of a run that makes its
-/// calls one by one only the next one counts: another would hold the room, and wait for that.
+/// Returns the delegations that wait for room in the tree of an input's agent. Of a run that makes
+/// its calls one by one only the next call counts: a later one would occupy the room while it waits
+/// for the next.
 async fn blocked_beside(
     core: &Core,
     input: InputId,
@@ -135,8 +136,8 @@ async fn blocked_beside(
     Ok(Some((tree, queue)))
 }
 
-/// Wakes the sessions for whose delegations there is room, now that one that counted against the
-/// same limits has ended.
+/// Wakes the sessions whose delegations now have room, after the end of one that counted against
+/// the same limits.
 pub(crate) async fn wake_blocked(core: &Arc<Core>, ended: InputId) {
     match blocked_beside(core, ended).await {
         Ok(Some((_, queue))) => {
@@ -144,7 +145,7 @@ pub(crate) async fn wake_blocked(core: &Arc<Core>, ended: InputId) {
             next.iter().for_each(|blocked| core.wake(blocked.session));
         }
         Ok(None) => {}
-        // Those that wait are looked at again when another ends, and at their deadlines.
+        // Waiting ones are checked again when another ends, and at their deadlines.
         Err(error) => tracing::warn!(
             input.id = %ended,
             error = &error as &dyn std::error::Error,

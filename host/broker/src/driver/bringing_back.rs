@@ -1,8 +1,8 @@
-//! The return of a user from another agent: a notice with the summary of what they did there.
+//! The return of a user from another agent: a notice with the summary of the conversation there.
 //!
-//! The run is the host's own, as one that compacts the thread is ([`super::compacting`]), and its
-//! steps are the same. It stands in the session that the user comes back to. What it summarises is
-//! fixed with its start, so that a crash changes nothing.
+//! The host makes this run itself, as it makes a compaction ([`super::compacting`]), and its steps
+//! are the same. It belongs to the session to which the user returns. Its subject is fixed with its
+//! start, so that a crash changes nothing.
 
 use super::context::SessionContext;
 use super::error::DriverError;
@@ -18,7 +18,8 @@ use serde_json::{Map, Value};
 use store::{Commit, Expected, SessionGuard, SessionRow};
 
 impl Driver {
-    /// Begins to summarise what a user comes back from. Returns the run, once its start is stored.
+    /// Begins the summary of the conversation that a user returns from. Returns the run, once its
+    /// start is stored.
     pub(super) async fn bring_back(
         &mut self,
         back: &ComeBack,
@@ -61,7 +62,7 @@ impl Driver {
 }
 
 impl SessionContext {
-    /// Returns the task of the run that summarises what a user comes back from.
+    /// Returns the task of the run that summarises the conversation that a user returns from.
     async fn to_bring_back(
         &self,
         session: &SessionRow,

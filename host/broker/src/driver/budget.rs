@@ -1,4 +1,4 @@
-//! The budget of a step: what the run's own limits leave, and what its shared accounts leave.
+//! The budget of a step: the remaining part of the run's own limits and of its shared accounts.
 
 use super::context::SessionContext;
 use super::driving::Driving;
@@ -13,7 +13,7 @@ use store::{AccountGuard, Drawn, Guard, Store};
 pub(super) struct Affords {
     /// The least that limits and accounts leave.
     pub(super) left: Available,
-    /// Number of runs that came of the same message so far.
+    /// Number of runs that resulted from the same message so far.
     pub(super) runs: u64,
     /// The source of the tightest limit, for people.
     pub(super) of: &'static str,
@@ -28,7 +28,7 @@ impl SessionContext {
     ) -> Result<Affords, DriverError> {
         let run = &driving.run;
         let own = run.available_after(arrived);
-        // Only this turn draws on its account until it hands something over.
+        // Only this turn draws on its account until it hands work over.
         if !run.shares {
             return Ok(Affords {
                 left: own,
@@ -51,7 +51,7 @@ impl SessionContext {
         })
     }
 
-    /// Returns the guard that the run's accounts still have what its step draws, as others may draw
+    /// Returns the guard that the run's accounts can still cover the step, because others may draw
     /// on them meanwhile. None for a run that shares no account, or a step that draws nothing.
     pub(super) fn afforded(
         &self,
@@ -77,10 +77,11 @@ impl SessionContext {
         (run.shares && !more.is_nothing()).then(guard)
     }
 
-    /// Returns the accounts of a run that begins with these inputs, and what they leave it.
+    /// Returns the accounts of a run that begins with these inputs, and the budget that they leave
+    /// it.
     ///
-    /// The agent's own limits hold besides. The inner error is the reason why the run may not
-    /// begin: too many runs came of the same message.
+    /// The agent's own limits apply as well. The inner error is the reason why the run may not
+    /// begin: too many runs resulted from the same message.
     pub(super) async fn begins_with(
         &self,
         inputs: &[InputAccepted],
@@ -136,8 +137,8 @@ impl SessionContext {
     }
 }
 
-/// Returns what others have drawn so far for work that an operation of a run handed over. None for
-/// any other operation.
+/// Returns the amount that others have drawn so far for work that an operation of a run handed
+/// over. None for any other operation.
 pub(crate) async fn drawn_by_work(
     store: &Store,
     started: &RunStarted,
@@ -166,8 +167,8 @@ pub(super) struct Begins {
     pub(super) guard: Option<Guard>,
 }
 
-/// Returns the first of a run's inputs, if all of them came of earlier work. None if any is a
-/// user's words: those begin anew.
+/// Returns the first of a run's inputs, if all of them resulted from earlier work. None if any is a
+/// user's message, which starts with new accounts.
 pub(super) fn of_earlier_work(inputs: &[InputAccepted]) -> Option<&InputAccepted> {
     inputs
         .first()
@@ -176,7 +177,7 @@ pub(super) fn of_earlier_work(inputs: &[InputAccepted]) -> Option<&InputAccepted
 
 /// Keeps those inputs of a turn that have the accounts and the deadline of the first.
 ///
-/// The others go on waiting. So a message that has used up its accounts does not end the work of
+/// The others keep waiting. So a message that has used up its accounts does not end the work of
 /// another.
 pub(super) fn keep_of_one_message(inputs: &mut Vec<InputAccepted>) {
     let of = |input: &InputAccepted| (input.source.accounts().cloned(), input.source.deadline());
@@ -204,7 +205,7 @@ mod tests {
         )
     }
 
-    /// Returns a late reply that came of the message which began this run.
+    /// Returns a late reply that resulted from the message which began this run.
     fn late(number: u128, of: u128, deadline: Option<u64>) -> InputAccepted {
         let accounts = Accounts::of_message(RunId(Uuid::from_u128(of)), &TurnLimits::default());
         let from = "other".to_owned();
@@ -243,7 +244,7 @@ mod tests {
             ]),
             [1, 3]
         );
-        // A user's words begin anew, and so does everything said with them.
+        // A user's message starts with new accounts, and so do all inputs with it.
         assert_eq!(
             kept(vec![
                 late(1, 7, None),

@@ -43,7 +43,7 @@ const NAME_CHARS_SHOWN: usize = 80;
 /// The code of a call that is not made again.
 const REPEATED_CALL: &str = "repeated-call";
 
-/// A tool as the agent was shown it when the turn began, and as it is now.
+/// A tool as it was shown to the agent when the turn began, and as it is now.
 #[derive(Clone, Copy)]
 pub(super) struct Offer<'a> {
     pub(super) shown: &'a ToolDefinition,
@@ -98,7 +98,7 @@ impl SessionContext {
         }
         let parsed = match object_of(arguments) {
             Ok(parsed) => parsed,
-            // An operation's faults are told with the call that would do.
+            // An operation's faults are reported together with a valid call.
             Err(_) if operation.is_some() => Map::new(),
             Err(fault) => return Ok(failed(INVALID_ARGUMENTS, fault)),
         };
@@ -184,8 +184,8 @@ impl SessionContext {
                 .collect(),
         };
         let time_limit_ms = Some(own_limit.min(entry.grant.limits.wall_ms_max));
-        // The tool as shown and the tool as it is now may differ. The more careful class says what
-        // a crash leads to.
+        // The shown tool and the current one may differ. The more careful class decides the
+        // treatment after a crash.
         let effect = tool.effect.max(shown.effect);
         let asks = [tool, shown]
             .into_iter()
@@ -206,7 +206,7 @@ impl SessionContext {
         }
     }
 
-    /// Resolves a call of a tool by which an agent keeps something of its own: notes, triggers.
+    /// Resolves a call of a tool by which an agent stores data of its own: notes, triggers.
     pub(super) async fn resolve_kept(
         &self,
         scope: &mut Scope<'_>,
@@ -223,10 +223,10 @@ impl SessionContext {
 
     /// Refuses a call of a tool that the agent has not got. Each refusal is on record.
     ///
-    /// A model is told of every such tool that it does not exist, and so is all of an agent that
-    /// only delegates. Otherwise the agent's own code is denied an existing tool that a rule keeps
-    /// from the agent, and told that any other does not exist: one that is unknown, or that did not
-    /// belong to the agent yet when the turn began.
+    /// To a model every such tool is reported as unknown, and so is any tool of an agent that only
+    /// delegates. For the agent's own code, an existing tool that a rule forbids is reported as
+    /// denied, and any other as unknown. Any other includes a tool that did not belong to the agent
+    /// yet when the turn began.
     pub(super) fn not_available(
         &self,
         scope: &mut Scope<'_>,
@@ -276,8 +276,8 @@ impl SessionContext {
             .or_else(own)
     }
 
-    /// Returns the rule that keeps a tool from the agent. None when there is no such rule, or no
-    /// such tool.
+    /// Returns the rule that forbids the agent a tool. None if there is no such rule or no such
+    /// tool.
     fn denied_tool(&self, scope: &Scope<'_>, name: &str) -> Option<Denied> {
         scope.caller().may_call(&*self.offered(name)?).err()
     }
@@ -349,7 +349,8 @@ impl SessionContext {
         Ok(resolved)
     }
 
-    /// Looks for the kept result of a delegation. One that does more than read is noted instead.
+    /// Looks up the cached result of a delegation. A delegation that does more than read is
+    /// recorded instead.
     async fn kept_result(
         &self,
         scope: &Scope<'_>,
@@ -391,7 +392,8 @@ impl SessionContext {
         Ok(kept_results.inspect(&self.served, delegation, of, scope.now))
     }
 
-    /// Returns whether the work of a delegation has ended, whatever its caller was told and when.
+    /// Returns whether the work of a delegation has ended, regardless of the result reported to its
+    /// caller.
     async fn is_over(&self, writing: &Writing, scope: &Scope<'_>) -> Result<bool, DriverError> {
         let found = match writing.input {
             Some(input) => self.store().input(input).await?,
@@ -487,7 +489,7 @@ impl<'c> Called<'c> {
         })
     }
 
-    /// Returns the arguments of `delegate`; none if it is a call of another tool.
+    /// Returns the arguments of `delegate`; none for a call of another tool.
     pub(super) fn of_delegate(&self) -> Option<Cow<'c, str>> {
         match self.operation {
             Some(rule) => Some(delegate::arguments_of_named(rule, self.arguments).into()),
@@ -496,8 +498,8 @@ impl<'c> Called<'c> {
     }
 }
 
-/// Has a call of `delegate` that was refused settle as the result of a delegation: the agent's own,
-/// as a model's does, and each with the target and the operation that it names.
+/// Settles a refused call of `delegate` as the result of a delegation, for the agent's own call and
+/// for a model's. Each result has the target and the operation of its call.
 pub(super) fn as_delegation(scope: &Scope<'_>, call: &Call, mut resolved: Resolved) -> Resolved {
     let called = Called::find(call, scope.driving, scope.intake, scope.config);
     if let Performer::Refused {
@@ -514,7 +516,7 @@ pub(super) fn as_delegation(scope: &Scope<'_>, call: &Call, mut resolved: Resolv
     resolved
 }
 
-/// Resolves a call of `delegate` that cannot be handed over as it is.
+/// Resolves a call of `delegate` that is invalid.
 fn invalid_call(invalid: Invalid) -> Resolved {
     refused(OperationOutcome::Failed {
         failure: invalid.failure(),
@@ -526,7 +528,7 @@ pub(super) fn is_of_model(call: &Call) -> bool {
     matches!(call, Call::OfModel { .. })
 }
 
-/// Returns the milliseconds that a delegation has: its own, or what is left of its caller's.
+/// Returns the time limit of a delegation in milliseconds: its own, or the rest of its caller's.
 fn time_of(scope: &Scope<'_>, delegation: &Delegation) -> u64 {
     let of_caller = scope.driving.run.deadline();
     of_caller.map_or(delegation.timeout_ms, |deadline| {
@@ -535,7 +537,7 @@ fn time_of(scope: &Scope<'_>, delegation: &Delegation) -> u64 {
 }
 
 /// Returns the content of the message to a delegation's target: the task, and the blobs that its
-/// parameters name, as far as the caller may read them. What it may not read stays text.
+/// parameters name, as far as the caller may read them. Other names stay text.
 async fn handed_on(
     view: &StepView,
     delegation: &Delegation,

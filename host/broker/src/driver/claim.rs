@@ -117,7 +117,7 @@ struct Claim<'a> {
     collected: bool,
     notice: Option<OverflowNotice>,
     accounts: Accounts,
-    /// The rest of the accounts.
+    /// The remaining budget of the accounts.
     left: Budget,
     overrides: Option<Digest>,
     generation: GenerationSettings,
@@ -287,7 +287,7 @@ impl SessionContext {
             .map(str::to_owned)
     }
 
-    /// Returns whether anything in a thread rests on content from outside.
+    /// Returns whether any part of a thread depends on content from outside.
     pub(super) async fn thread_is_untrusted(
         &self,
         head: Option<TurnId>,
@@ -309,8 +309,8 @@ fn of_session(config: &Value) -> GenerationSettings {
         .into()
 }
 
-/// Returns the prompt and settings that are the agent's, the session's or the persona's own,
-/// sealed. None when there are none.
+/// Returns the prompt and settings of the agent, the session or the persona, sealed. None if there
+/// are none.
 fn overrides(agent: &Agent, led: &Led<'_>, config: Option<&Value>) -> Option<Sealed> {
     let system_prompt = own_base(agent, led.definition, led.persona, config);
     let settings = agent.settings.clone();

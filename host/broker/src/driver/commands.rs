@@ -1,4 +1,4 @@
-//! Calls that command lines make: each is resolved like any other call of a tool, and starts as an
+//! Calls that command lines make. Each is resolved like any other call of a tool, and starts as an
 //! operation of its own before it is made.
 
 use super::calls::{Offer, is_of_model, object_of};
@@ -94,7 +94,7 @@ impl SessionContext {
         call: &Call,
         arguments: &str,
     ) -> Resolved {
-        // What was offered since the turn began is not the turn's.
+        // A tool that was offered since the turn began is not available to it.
         if scope.config.tool(BASH).is_none() {
             return self.not_available(scope, BASH, is_of_model(call));
         }
@@ -128,7 +128,7 @@ impl SessionContext {
         }
     }
 
-    /// Returns the event with which a call starts, and what goes with it.
+    /// Returns the event with which a call starts, and the other events of its commit.
     async fn made(
         &self,
         driving: &Driving,
@@ -214,7 +214,7 @@ impl SessionContext {
         if let Err(denied) = scope.caller().may_call(tool) {
             return Ok(scope.deny_tool(name, &denied));
         }
-        // What was allowed since the turn began is not allowed to the turn.
+        // A permission granted since the turn began does not apply to it.
         if let Err(denied) = scope.caller_then().may_call(tool) {
             return Ok(scope.deny_tool(name, &denied));
         }
@@ -230,7 +230,7 @@ impl SessionContext {
     }
 }
 
-/// Returns the operation that a call of a command line is. It ends by the same time as the line.
+/// Returns the operation of a command line's call. It has the same deadline as the line.
 fn started(line: &Operation, resolved: Resolved, id: OperationId, number: u32) -> Operation {
     let deadline = [line.deadline, resolved.deadline]
         .into_iter()

@@ -29,7 +29,7 @@ use store::{AgentGuard, Clash, Commit, CommitError, Expected, Guard, QueueGuard,
 /// Number of events of a run between two of its snapshots.
 const SNAPSHOT_EVENTS: u64 = 64;
 
-/// A step that was decided and is to be committed.
+/// A step that was decided but not committed yet.
 pub(super) struct Plan {
     pub(super) stepped: RunStepped,
     pub(super) cause: Option<Cause>,
@@ -40,9 +40,9 @@ pub(super) struct Plan {
     pub(super) words: Vec<InputAccepted>,
     /// The boundary's decisions about the step and its requests.
     pub(super) decided: Vec<Event>,
-    /// The guard that the run's accounts have what the step draws.
+    /// The guard that the run's accounts can cover the step.
     pub(super) afforded: Option<Guard>,
-    /// True if what leaves the step rests on content from outside.
+    /// True if the output of the step depends on content from outside.
     pub(super) untrusted: bool,
     pub(super) time: Timestamp,
 }
@@ -59,14 +59,14 @@ struct After<'a> {
 }
 
 impl Driver {
-    /// Commits a run's start alone, when its first step did not come to a commit of its own. A run
-    /// whose start is stored stays as it is.
+    /// Commits a run's start alone, when its first step did not reach a commit of its own. Does
+    /// nothing for a run whose start is stored.
     pub(super) async fn commit_start(&mut self) -> Result<(), DriverError> {
         self.commit_start_with(Commit::new()).await
     }
 
-    /// Commits a run's start before its first step, with what else the request for the run brings:
-    /// guards, its key, events of other streams.
+    /// Commits a run's start before its first step, with the other parts of the request for the
+    /// run: guards, its key, events of other streams.
     pub(super) async fn commit_start_with(&mut self, with: Commit) -> Result<(), DriverError> {
         let Some(starting) = self.phase.beginning() else {
             return Ok(());
@@ -97,8 +97,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Commits a step. If it would end the turn and words have arrived meanwhile, the turn goes on
-    /// with them.
+    /// Commits a step. If it would end the turn and messages have been accepted meanwhile, the turn
+    /// continues with them.
     pub(super) async fn commit_step(&mut self, mut plan: Plan) -> Result<(), DriverError> {
         let Some(driving) = self.phase.driving() else {
             return Ok(());
@@ -115,7 +115,7 @@ impl Driver {
         run.advance(&stepped)?;
         let mut ends = plan.cause.is_some();
         let core = self.context.core.clone();
-        // Until the commit is durable, nobody deletes the blobs that it names.
+        // Until the commit is durable, no task deletes the blobs that it names.
         let _naming = core.naming.read().await;
         loop {
             let Some(driving) = self.phase.driving() else {
@@ -141,8 +141,7 @@ impl Driver {
             store::point("broker.commit.before");
             match self.commit(commit).await {
                 Ok(committed) => {
-                    // Before anything else: only this driver knows that these sessions have
-                    // something to do.
+                    // Before anything else: only this driver knows that these sessions have work.
                     self.context.wake(wake);
                     store::point("broker.commit.after");
                     let stream = Stream::Run(run.started.run);
@@ -156,8 +155,8 @@ impl Driver {
                 }
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
                     Clash::Guard(Guard::Queue(QueueGuard::NothingWaiting { .. })) => ends = false,
-                    // The caller waits no more, or too many inputs wait in its session: look again
-                    // for who gets the reply.
+                    // The caller no longer waits, or too many inputs wait in its session: determine
+                    // the recipient of the reply again.
                     Clash::Guard(
                         guard @ (Guard::Run(RunGuard::OperationOpen { .. })
                         | Guard::Queue(QueueGuard::WaitingAtMost { .. })),
@@ -325,9 +324,9 @@ impl SessionContext {
         let wake = self
             .add_end(commit, run, holder, cause, last, plan.time)
             .await?;
-        // Without another step left, arrived words wait for the next turn: they must not turn this
-        // one into a failure. Nothing joins a thread that is compacted, or a turn of which nobody
-        // is to hear: arrived words lead the next turn.
+        // Without another step left, new words wait for the next turn: they must not turn this one
+        // into a failure. Nothing joins a thread that is compacted, or a turn whose replies go
+        // nowhere: new words begin the next turn.
         let unrecorded_ms = driving
             .stopwatch
             .unrecorded_ms()
@@ -351,7 +350,7 @@ impl SessionContext {
     }
 }
 
-/// Adds what follows from a step's effects, and its messages to other sessions.
+/// Adds the events of a step's effects, and its messages to other sessions.
 fn add_effects(commit: &mut Commit, driving: &Driving, plan: &Plan) {
     let context = driving.context(plan.time);
     let effects = consequences(
@@ -403,7 +402,7 @@ fn add_session_events(
 
 /// Returns the guard that the run's user still has the right under which a step's memory is kept.
 ///
-/// None for an event that is no memory.
+/// None for an event that changes no memory.
 fn still_remembered(event: &Event, run: &Run) -> Option<Guard> {
     let Event::PreferencesUpdated(updated) = event else {
         return None;

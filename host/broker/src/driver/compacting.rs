@@ -1,6 +1,6 @@
 //! Compaction of a session's thread between its turns: the decision whether it is due, and its run.
 //!
-//! The decision follows from what is stored: the last turn, its run, and the attempts since. So a
+//! The decision is derived from the store: the last turn, its run, and the attempts since. So a
 //! crash in between changes nothing. The rules are the domain's ([`domain::compaction`]). The run
 //! is like any other, except that no agent decides in it ([`step`]).
 
@@ -44,13 +44,12 @@ const CUT_PART: u64 = 3;
 enum TriggerEvent<'a> {
     /// The newest call of the model in a turn used so many tokens.
     Due { tokens: u64 },
-    /// This user asked for it.
+    /// This user requested it.
     Asked { by: &'a UserId },
 }
 
 impl Driver {
-    /// Begins a compaction of the thread if it is due, now that no run is open. Returns whether it
-    /// did.
+    /// Begins a compaction of the thread if it is due and no run is open. Returns whether it did.
     ///
     /// Nothing is stored yet.
     pub(super) async fn compact_if_due(&mut self) -> Result<bool, DriverError> {
@@ -105,8 +104,8 @@ impl Driver {
             .await
     }
 
-    /// Returns the session, a chat of which no run is open: else the refusal is `busy`. The run of
-    /// a request is to begin in it.
+    /// Returns the session if it is a chat without an open run, in which the run of a request can
+    /// begin. Otherwise returns the refusal, `busy` for an open run.
     pub(super) async fn idle_chat(
         &mut self,
         only: &str,
@@ -140,7 +139,7 @@ impl Driver {
         match self.commit_start_with(with).await {
             Ok(()) => Ok(run),
             Err(failure) => {
-                // A run that was not stored has not begun.
+                // A run whose start was not stored has not begun.
                 self.phase = Phase::Unknown;
                 Err(match failure {
                     DriverError::Commit(CommitError::Conflict(_)) => {
@@ -152,7 +151,7 @@ impl Driver {
         }
     }
 
-    /// Begins the run, after the memory agent was handed what it has not read of the thread.
+    /// Begins the run, after the memory agent was handed the unread part of the thread.
     async fn begin_after_reading(
         &mut self,
         session: &SessionRow,
@@ -220,7 +219,7 @@ impl Driver {
 
 impl SessionContext {
     /// Returns the model that summarises a session's thread: that of the role, or else that of its
-    /// turns, if the agent may be answered by it there; none for the host's own.
+    /// turns, if the agent may use it there; none for the host's own.
     fn model_of_summary(
         &self,
         session: &SessionRow,
@@ -287,8 +286,8 @@ impl SessionContext {
         let Some(node) = self.store().turn(head).await? else {
             return Ok(None);
         };
-        // This rules most turns out: no call used more than all of the turn's calls together, and
-        // hardly any was cut to less than a part of its window.
+        // This excludes most turns: no call used more than all of the turn's calls together. Hardly
+        // any prompt was cut to less than a part of its window.
         let at_most = node.usage.total().saturating_mul(CUT_PART);
         let has_failed = node.end == TurnEnd::Failed;
         if !has_failed && !is_due(at_most, self.smallest_window()) {
@@ -303,7 +302,7 @@ impl SessionContext {
         if run.started.compacts.is_some() {
             return Ok(None);
         }
-        // A model refused it though it was cut: the next turn would begin with the same.
+        // A model refused it although it was cut: the next turn would begin with the same prompt.
         let refused = run.cuts.values().map(|cut| cut.tokens_before).max();
         if let Some(tokens) = refused.filter(|_| has_failed) {
             if self.store().is_interrupted(session.id).await? || self.has_given_up().await? {
@@ -318,7 +317,7 @@ impl SessionContext {
         let Ok(route) = gateway.resolve(call.model.as_deref()) else {
             return Ok(None);
         };
-        // What the model was shown no more is in the thread all the same.
+        // The part that was cut from the model's prompt is still in the thread.
         let cut = run.cuts.get(call.model.as_deref().unwrap_or_default());
         let tokens = call
             .usage
@@ -401,7 +400,7 @@ impl SessionContext {
         let cut_turns = cut_turns(&turns, &messages);
         let kept_max = match trigger_event {
             TriggerEvent::Due { .. } => kept_tokens_max(window),
-            // A user who asks for it wants the thread to be shorter.
+            // A user who requests it wants the thread to be shorter.
             TriggerEvent::Asked { .. } => kept_tokens_max(window).min(
                 cut_turns
                     .iter()
@@ -451,8 +450,8 @@ impl SessionContext {
 
     /// Returns the newest compaction of a thread; none if it was never compacted.
     ///
-    /// A turn's run records the newest one before it. So only the last turn is looked at, and turns
-    /// before it if those were imported.
+    /// A turn's run records the latest compaction before it. So only the last turn is checked, and
+    /// turns before it if those were imported.
     pub(super) async fn compacted(
         &self,
         head: Option<TurnId>,
@@ -489,7 +488,8 @@ impl SessionContext {
     }
 }
 
-/// Returns the first event of a run. None if the run is not of this store, or its start was erased.
+/// Returns the first event of a run. None if the run does not belong to this store, or its start
+/// was erased.
 async fn started(store: &store::Store, run: RunId) -> Result<Option<Box<RunStarted>>, DriverError> {
     let first = store.first_of(Stream::Run(run)).await?;
     Ok(match first.and_then(|recorded| recorded.event) {

@@ -1,7 +1,7 @@
 //! The session that a driver drives, with the state that all of the broker shares.
 //!
-//! Code that only reads, judges or plans needs no more than this. The driver's own state is changed
-//! by the transitions alone.
+//! Code that only reads, judges or plans gets nothing more than this. The driver's own state is
+//! changed by the transitions alone.
 
 use super::driving::Driving;
 use super::error::DriverError;
@@ -16,11 +16,11 @@ use domain::session::CHAT;
 use std::sync::Arc;
 use store::{AgentRow, SessionRow, Store};
 
-/// A session, and where everything about it is read.
+/// A session, with the sources of all data about it.
 pub(super) struct SessionContext {
     pub(super) core: Arc<Core>,
     pub(super) session: SessionId,
-    /// The catalogue that is served, as of the present look.
+    /// The served catalogue, as of the present check.
     pub(super) served: Arc<Served>,
 }
 
@@ -64,14 +64,13 @@ impl SessionContext {
             .map(|row| row.agent))
     }
 
-    /// Returns the limits of the run of a step: those that it began with, less what was taken away
-    /// since.
+    /// Returns the limits of a step's run: those that it began with, lowered to those in force now.
     pub(super) fn limits_of(&self, scope: &Scope<'_>) -> Limits {
         let started = &scope.driving.run.started;
         self.core.serving.limits_of_run(started)
     }
 
-    /// Wakes sessions that a commit gave something to do.
+    /// Wakes sessions to which a commit gave work.
     pub(super) fn wake(&self, sessions: Vec<SessionId>) {
         sessions
             .into_iter()

@@ -11,7 +11,7 @@ use domain::prompt_cut::PromptCut;
 use tokio::sync::oneshot;
 
 impl Driver {
-    /// Records the cut of an open call's prompt, and tells the call's work when that is stored.
+    /// Records the cut of an open call's prompt, and reports to the call's work once it is stored.
     ///
     /// A call that has its outcome already gets no answer: its work is dropped.
     pub(super) async fn take_cut(
@@ -63,7 +63,7 @@ impl Driver {
             .as_ref()
             .is_some_and(|made| made.is_own && made.cut == *cut)
         {
-            // On record already, but its requester was not told.
+            // Already recorded, but its requester has no answer yet.
             return Ok(());
         }
         let made = RunCut {
@@ -72,7 +72,7 @@ impl Driver {
             cut: cut.clone(),
             time: self.context.core.now(),
         };
-        // A cut is no progress: work that panics over and over must not count anew for it.
+        // A cut is no progress: repeated panics of the same work must keep counting.
         let failures = self.failures;
         store::point("broker.cut.before");
         self.commit_run_event(Event::RunCut(Box::new(made)), CommitExtras::default())

@@ -50,7 +50,7 @@ pub(super) fn resolve_outbound_message(scope: &mut Scope<'_>, action: &ClientAct
 }
 
 impl Driver {
-    /// Takes an answer of an external agent, and says what became of it.
+    /// Handles an answer of an external agent, and replies with the outcome.
     pub(super) async fn take_external(&mut self, signal: ExternalSignal) {
         let ExternalSignal {
             answer,
@@ -58,14 +58,14 @@ impl Driver {
             done,
         } = signal;
         let result = self.answer_from_outside(&answer, &request).await;
-        // The caller may have gone. The answer is recorded all the same.
+        // The caller may have been dropped. The answer is recorded all the same.
         let _ = done.send(result);
     }
 
     /// Takes an answer of an external agent. Returns the position of its event.
     ///
-    /// Others may write to the run's stream first. Then the answer is given to the run as it is by
-    /// then.
+    /// If another writer appends to the run's stream first, the answer is applied to the run as it
+    /// is then.
     async fn answer_from_outside(
         &mut self,
         answer: &ExternalAnswer,

@@ -1,4 +1,5 @@
-//! The host's own tools by which agents talk: the agent that is meant, the rules, and the result.
+//! The host's own tools by which agents exchange messages: the addressed agent, the rules, and the
+//! result.
 
 use super::context::SessionContext;
 use super::error::DriverError;
@@ -133,7 +134,7 @@ impl SessionContext {
         let is_external = of.is_some_and(|definition| definition.program().is_some());
         let waits = match call.mode {
             Mode::Sync if !is_external => Waits::Answer(messaged),
-            // A program elsewhere answers when it does: nobody waits for it.
+            // A program elsewhere answers at a time of its choosing, so no operation waits for it.
             Mode::Sync | Mode::Async => Waits::Nothing(messaged),
         };
         let handover = Handover {
@@ -150,8 +151,8 @@ impl SessionContext {
 
     /// Resolves a reply to the agent that handed this run its work.
     ///
-    /// It settles the operation that waits for it, past the queue of its session. Otherwise it
-    /// becomes an input of that session.
+    /// It settles the operation that waits for it, without going through the queue of its session.
+    /// Otherwise it becomes an input of that session.
     async fn resolve_reply(
         &self,
         scope: &mut Scope<'_>,
@@ -241,8 +242,8 @@ impl SessionContext {
 
     /// Checks that lists let the agent reach those of a definition.
     ///
-    /// A definition that may not be reached and one that does not exist are refused differently, as
-    /// they differ in the list of peers that the agent sees.
+    /// A definition that may not be reached and one that does not exist are refused differently.
+    /// The list of peers that the agent sees shows the same difference.
     fn reachable(
         &self,
         scope: &mut Scope<'_>,
@@ -301,7 +302,7 @@ impl SessionContext {
         })
     }
 
-    /// Returns an agent of the user's to talk to, the user's role, and its event if it is to be
+    /// Returns an agent of the user's to talk to, the user's role, and its event if it has to be
     /// made.
     async fn find_agent(
         &self,
@@ -344,7 +345,7 @@ impl SessionContext {
                 )));
             }
         };
-        // Another session of its own would be led without what narrows this one.
+        // Another session of its own would lack the restrictions of this one.
         if agent.id == scope.agent.agent.id && self.is_narrower_than_path(scope) {
             let denied = Denied {
                 rule: Rule::Permissions,
@@ -360,7 +361,7 @@ impl SessionContext {
         Ok(Ok((agent, role, made)))
     }
 
-    /// Returns a session of an agent's that the user sees; none for one that is to be opened.
+    /// Returns a session of an agent that the user sees; none if a new session has to be opened.
     async fn find_session(
         &self,
         agent: &Agent,
@@ -407,8 +408,8 @@ impl SessionContext {
 
     /// Checks that lists let the agent talk to one that is named by path or id.
     ///
-    /// It may always talk to itself, to agents below it if they may work for it, and to others if
-    /// it may reach them. There are none for it of a definition that was added since the run began.
+    /// It may always talk to itself, to agents below it that it may give work to, and to others
+    /// that it may reach. Definitions that were added since the run began are not available to it.
     async fn may_message(
         &self,
         scope: &mut Scope<'_>,
@@ -449,10 +450,10 @@ impl SessionContext {
     }
 }
 
-/// Adds to a message that the reply settles the operation that waits for it.
+/// Records in a message that the reply settles the operation that waits for it.
 fn settle(reply: &mut Sent, open: &Open, to: ReplyTo, reply_given: CallerReply<'_>) {
     let time = reply.context.time;
-    // The run may go on and use more, so at least the whole reserve counts as used.
+    // The run may continue and use more, so at least the whole reserve counts as used.
     let spent = reply_given
         .run
         .spent_so_far()

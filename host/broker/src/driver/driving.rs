@@ -27,24 +27,23 @@ pub(crate) struct Driving {
     pub(crate) busy: HashMap<OperationId, Busy>,
     /// The ledger's entries for the next commit: of stopped work, and of a step that has to wait.
     pub(crate) entries: Vec<Event>,
-    /// The stopwatch of the time that models and tools were at work for it.
+    /// The stopwatch of the time that models and tools worked for it.
     pub(crate) stopwatch: Stopwatch,
-    /// Segments that ended with another to come, and are not recorded yet.
+    /// Segments that ended, with another to follow, and are not recorded yet.
     pub(crate) continued: Vec<(Continuation, CommitExtras)>,
     /// Calls that command lines need, which are not recorded yet.
     pub(crate) calls: Vec<(WantedCall, CommitExtras)>,
-    /// True once the run was found to be wanted: a caller waits for it still, or there never was
-    /// one.
+    /// True once the run was found to be wanted: a caller still waits for it, or it never had one.
     pub(crate) wanted: bool,
-    /// The time of the next step, if the run rests: after a fault of the host's, or after too many
-    /// calls of the agent's component.
+    /// The time of the next step, if the run is paused: after a fault of the host's, or after too
+    /// many calls of the agent's component.
     pub(crate) rests_until: Option<Instant>,
     /// The limits that keep the next step waiting and of which the ledger has an entry already.
     pub(crate) waits_reported: Vec<String>,
-    /// Operations whose work was stopped by a step that is not recorded yet. They are not begun
-    /// again before.
+    /// Operations whose work was stopped by a step that is not recorded yet. They are not restarted
+    /// before that.
     pub(crate) put_off: HashSet<OperationId>,
-    /// Calls of models that were started here and have had no attempt. Any other call may have been
+    /// Calls of models that were started here and had no attempt yet. Any other call may have been
     /// sent.
     pub(crate) unsent: HashSet<OperationId>,
     /// The estimate of its thread's tokens, as its models are shown it, once it was made.
@@ -54,7 +53,7 @@ pub(crate) struct Driving {
     pub(crate) thread: OnceLock<Arc<Thread>>,
     /// The sections of its prompts, once a model was asked, if they are not large.
     pub(crate) sections: Arc<OnceLock<Vec<Section>>>,
-    /// The people outside who hear of it.
+    /// The people outside who receive its replies.
     pub(crate) subscribers: Subscribers,
 }
 
@@ -139,7 +138,7 @@ impl Driving {
 
     /// Notes the boundary's decisions so far about work that the next commit ends.
     ///
-    /// The work is stopped once that commit is durable, and goes on if the commit does not land.
+    /// The work is stopped once that commit is durable, and continues if the commit does not land.
     pub(super) fn note_so_far(&mut self, operations: &[OperationId], now: Timestamp) {
         let so_far = operations
             .iter()

@@ -30,10 +30,10 @@ use store::{Commit, Expected, Guard, QueueGuard, RunGuard, SessionGuard};
 /// The sessions to wake once a commit is durable.
 pub(super) type Wake = Vec<SessionId>;
 
-/// The facts about the end of a run beside its cause.
+/// The facts about the end of a run in addition to its cause.
 #[derive(Default)]
 pub(super) struct Last {
-    /// Work that the host stopped, and what the host says of that. Empty when the agent ended the
+    /// Work that the host stopped, and the host's notice about it. Empty when the agent ended the
     /// turn.
     stopped: Vec<Settlement>,
     said: Vec<Message>,
@@ -60,8 +60,8 @@ impl Last {
 impl Driver {
     /// Ends the open run as its agent had decided. Returns whether it did.
     ///
-    /// That is when the words for which the run went on were taken back, and nothing else is left
-    /// to do.
+    /// This happens when the messages for which the run continued were withdrawn, and no other work
+    /// is left.
     pub(super) async fn end_as_deferred(&mut self) -> Result<bool, DriverError> {
         let Some(driving) = self
             .phase
@@ -112,9 +112,9 @@ impl Driver {
         self.end_with(cause, Commit::new()).await
     }
 
-    /// Ends the open run without asking its agent, in one commit with what somebody else wants.
+    /// Ends the open run without asking its agent, in one commit with the caller's events.
     pub(super) async fn end_with(&mut self, cause: Cause, with: Commit) -> Result<(), DriverError> {
-        // Work that has an outcome already counts with it, not as cut off.
+        // Work that already has an outcome counts with the outcome, not as cut off.
         self.record_what_is_done().await?;
         let time = self.context.core.now();
         let Some(driving) = self.phase.driving_mut() else {
@@ -144,7 +144,7 @@ impl Driver {
                     .await?,
             );
         } else {
-            // Its turn is kept, and whoever runs the host finds it among the dead letters too.
+            // Its turn is stored, and operators find it among the dead letters too.
             if let Some(reason) = why_given_up(&cause) {
                 add_dead(&mut commit, &run, reason, &context, time);
             }
@@ -244,9 +244,9 @@ impl SessionContext {
 
     /// Adds the reply to the caller's operation, or to its session.
     ///
-    /// It settles the operation if that is open. Otherwise it becomes an input of the session, if
-    /// the work was detached or ended with a reply: the operation has its outcome already, or is
-    /// about to have it. A run that has replied to its caller itself has nothing to add.
+    /// It settles the operation if that is open. Otherwise it becomes an input of the session if
+    /// the work was detached or ended with a reply: the operation already has its outcome, or is
+    /// about to get it. A run that has replied to its caller itself adds nothing.
     async fn add_reply(
         &self,
         commit: &mut Commit,
@@ -346,7 +346,7 @@ impl SessionContext {
 
     /// Buries a run that leaves no turn: its inputs become dead letters.
     ///
-    /// That is a run whose first step never succeeded, and a compaction that failed.
+    /// Such a run never had a successful first step, or is a failed compaction.
     pub(super) fn add_burial(
         &self,
         commit: &mut Commit,
@@ -395,8 +395,8 @@ impl SessionContext {
     }
 }
 
-/// Returns whether a run that was stepped leaves no turn with this end. A compaction without a
-/// summary leaves its thread as it was.
+/// Returns whether a run with steps leaves no turn with this end. A compaction without a summary
+/// leaves its thread unchanged.
 pub(super) fn is_fruitless(run: &Run, cause: Option<&Cause>) -> bool {
     run.started.compacts.is_some() && cause.is_some_and(|cause| *cause != Cause::Replied)
 }
@@ -457,8 +457,8 @@ fn add_last(commit: &mut Commit, stream: Stream, context: &Context, event: Event
     });
 }
 
-/// Returns the result of a settlement as it may be kept. None for one with blobs, which go with the
-/// sessions that show them.
+/// Returns the result of a settlement in the form that may be cached. None for a result with blobs,
+/// which are deleted with the sessions that show them.
 fn hit(settlement: &Settlement) -> Option<Hit> {
     let parts = match (&settlement.result, &settlement.outcome) {
         (Some(result), _) => &result.parts,

@@ -21,7 +21,7 @@ pub(crate) enum DriverError {
 }
 
 impl DriverError {
-    /// Returns whether another writer was first, so that the store is to be looked at again.
+    /// Returns whether another writer was first, so that the store has to be read again.
     pub(crate) fn is_overtaken(&self) -> bool {
         matches!(self, Self::Commit(CommitError::Conflict(conflict)) if conflict.clash != Clash::Row)
     }

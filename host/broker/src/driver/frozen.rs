@@ -1,4 +1,4 @@
-//! A step's view, frozen: all that the step is told, under the digests that its record names.
+//! A step's view, frozen: all data that the step gets, under the digests in its record.
 
 use super::context::SessionContext;
 use super::driving::Driving;
@@ -44,7 +44,7 @@ pub(super) struct Own {
     settings: Sealed,
     /// The configuration that the session was opened with.
     session_config: Option<Sealed>,
-    /// The agent's ended structured sessions, as far as all may see them who read the turn.
+    /// The agent's ended structured sessions that all readers of the turn may see.
     history: Option<SeenHistory>,
     /// The user's role with the agent.
     pub(super) role: Option<AgentRole>,
@@ -66,12 +66,12 @@ pub(super) struct OwnOf<'a> {
 }
 
 impl Own {
-    /// Returns whether the history rests on content from outside.
+    /// Returns whether the history depends on content from outside.
     pub(super) fn history_is_untrusted(&self) -> bool {
         self.history.as_ref().is_some_and(|seen| seen.untrusted)
     }
 
-    /// Returns the blobs that a basis names of it.
+    /// Returns its blobs that a basis names.
     fn into_blobs(self) -> impl Iterator<Item = Sealed> {
         let some = self
             .session_config
@@ -84,13 +84,13 @@ impl Own {
 
 /// The configuration of a session that was opened without one.
 pub(crate) const NOTHING: &str = "{}";
-/// The history when there is none.
+/// The empty history.
 pub(crate) const NONE_BEFORE: &str = "[]";
 
 impl SessionContext {
-    /// Reads what belongs to a run's agent and session alone, for a step of this component.
+    /// Reads the data of a run's agent and session alone, for a step of this component.
     ///
-    /// The inner error names what is not stored any more.
+    /// The inner error names an object that is no longer stored.
     pub(super) async fn own(
         &self,
         of: OwnOf<'_>,
@@ -146,7 +146,7 @@ impl SessionContext {
         }))
     }
 
-    /// Returns the session's state. None if it should be stored and is not.
+    /// Returns the session's state. None if it should be stored but is missing.
     async fn session_state(&self, digest: Digest) -> Result<Option<Vec<u8>>, DriverError> {
         if digest == Digest::of(store::EMPTY_STATE) {
             return Ok(Some(store::EMPTY_STATE.to_vec()));
@@ -224,7 +224,7 @@ impl SessionContext {
         Frozen { basis, view, blobs }
     }
 
-    /// Returns the view of a step, over what the run has in memory and what is stored.
+    /// Returns the view of a step, from the run's data in memory and the stored data.
     fn view(&self, driving: &Driving, intake: &Intake, files: u64, fixed: ViewStatic) -> StepView {
         let run = &driving.run;
         StepView {
@@ -255,7 +255,7 @@ impl SessionContext {
     }
 }
 
-/// Returns the text of a document, or what stands for it where there is none.
+/// Returns the text of a document, or its default if there is no document.
 fn text_or(sealed: Option<&Sealed>, without: &str) -> String {
     sealed.map_or_else(|| without.to_owned(), Sealed::text)
 }

@@ -1,6 +1,6 @@
 //! Handing work over, in the commit of the step that decides it.
 //!
-//! The work goes to a worker that is made for it, or to a session of an agent that exists.
+//! The work goes to a worker that is made for it, or to a session of an existing agent.
 
 use super::context::SessionContext;
 use super::error::DriverError;
@@ -65,7 +65,7 @@ pub(super) enum To {
 /// The agent and the session that work is handed to.
 pub(super) struct Place {
     pub(super) agent: Agent,
-    /// The event that makes the agent, if it is made for this.
+    /// The event that makes the agent, if it is made for this work.
     pub(super) made: Option<AgentCreated>,
     pub(super) session: SessionId,
     pub(super) session_name: Option<String>,
@@ -75,15 +75,15 @@ pub(super) struct Place {
 
 /// The result that the step's run waits for, if any.
 pub(super) enum Waits {
-    /// The result of the work. The work is stopped when its time is up, or when its caller waits no
-    /// more.
+    /// The result of the work. The work is stopped when its time is up, or when its caller no
+    /// longer waits.
     Attached { timeout_ms: u64 },
-    /// No result: the reply comes as an input.
+    /// No result: the reply becomes an input.
     Detached { timeout_ms: u64 },
-    /// The answer to a message. The other agent's turn is its own, and goes on if its caller waits
-    /// no more.
+    /// The answer to a message. The other agent's turn is its own, and continues even if its caller
+    /// no longer waits.
     Answer(Messaged),
-    /// No result: the answer comes as an input.
+    /// No result: the answer becomes an input.
     Nothing(Messaged),
 }
 
@@ -92,8 +92,8 @@ impl Waits {
         matches!(self, Self::Attached { .. } | Self::Answer(_))
     }
 
-    /// Returns the message whose answer an operation waits for, if it is one, and the time until
-    /// when it waits. None when no operation waits.
+    /// Returns the message whose answer an operation waits for, if any, and the time at which the
+    /// wait ends. None when no operation waits.
     fn answer(
         &self,
         now: Timestamp,
@@ -128,7 +128,7 @@ impl Waits {
                 now.plus_ms(*timeout_ms)
                     .min(of_caller.unwrap_or(Timestamp(u64::MAX))),
             ),
-            // A caller that waits for an answer cancels nothing. But no work goes on after the
+            // A caller that waits for an answer cancels nothing. But no work continues after the
             // deadline of its caller.
             Self::Answer(_) | Self::Nothing(_) => of_caller,
         }
@@ -146,13 +146,14 @@ struct Begun {
 /// A piece of work that is put into a session.
 struct WorkItem {
     content: Vec<Part>,
-    /// True if the run that hands it over waits for its result, and it is stopped with that run.
+    /// True if the run that hands it over waits for its result; the work is then stopped with that
+    /// run.
     attached: bool,
     deadline: Option<Timestamp>,
     depth: Depth,
     priority: Priority,
     budget: Budget,
-    /// The rest of the budget that it is taken from.
+    /// The available budget from which its own is taken.
     left: Available,
 }
 
@@ -200,7 +201,7 @@ impl SessionContext {
         let max = u64::from(limits.tree_dispatches_max).saturating_sub(more + 1);
         let mut guards = vec![AgentGuard::TreeDispatchesAtMost { tree, max }.into()];
         if queued > 0 {
-            // One of the run's that waits may begin meanwhile.
+            // Another waiting handover of the run may begin meanwhile.
             let run = started.run;
             let max = u64::from(limits.children_max).saturating_sub(more + 1);
             guards.push(AgentGuard::RunDispatchesAtMost { tree, run, max }.into());
@@ -304,7 +305,7 @@ impl SessionContext {
         scope.queued += u64::from(admitted.queued);
         scope.handed += u64::from(!admitted.queued);
         let Some((message, deadline)) = waits.answer(scope.now, deadline) else {
-            // Nobody will hear what it used either: it is charged its reserve.
+            // Its usage will not be reported either, so it is charged its reserve.
             let performer = Performer::Detached {
                 agent,
                 session,
@@ -333,10 +334,9 @@ impl SessionContext {
         })
     }
 
-    /// Returns the budget of the next work that the step hands over. The step's delegations share
-    /// evenly, as far as they may be admitted at all: those that wait for room are reserved for
-    /// now. Each has one call at least while any is left: its agent could do next to nothing
-    /// without.
+    /// Returns the budget of the next work that the step hands over. The step's admissible
+    /// delegations share evenly. Those that wait for room get their share now, too. Each has one
+    /// call at least while any is left: its agent could do next to nothing without.
     fn share(&self, scope: &Scope<'_>, handover: &Handover) -> Budget {
         let limits = self.limits_of(scope).dispatch;
         let admitted_max =
@@ -350,7 +350,7 @@ impl SessionContext {
         }
     }
 
-    /// Begins work at the place that it goes to, where the caller `waits` for it or not.
+    /// Begins work at its destination, whether or not the caller `waits` for it.
     ///
     /// # Errors
     /// No path below the caller's fits.
@@ -368,8 +368,8 @@ impl SessionContext {
         }
     }
 
-    /// Returns the text about sessions that would wait for each other for ever. None when one may
-    /// wait for the other.
+    /// Returns an error text if sessions would wait for each other for ever. None if the wait is
+    /// allowed.
     async fn closed_circle(
         &self,
         from: SessionId,
@@ -510,7 +510,7 @@ impl Scope<'_> {
         })
     }
 
-    /// Takes a session of an agent that exists, or of one that is made for this.
+    /// Reserves a session of an existing agent, or of one that is made for this.
     fn place(&mut self, place: Place, waits: bool) -> Begun {
         let agent = place.agent;
         let session = place.session;
@@ -573,7 +573,7 @@ impl Scope<'_> {
     }
 }
 
-/// Returns the refusal that too many inputs wait in a session. That passes.
+/// Returns the refusal that too many inputs wait in a session. It is temporary.
 pub(super) fn full() -> Resolved {
     failed(
         AGENT_SESSION_ERROR,

@@ -1,7 +1,7 @@
-//! The choice of the notes that the models of a run see beside the user's words.
+//! The choice of the notes that the models of a run see in addition to the user's words.
 //!
-//! It is made once for an opening. A start that waits for its turn is begun anew each time that it
-//! is looked at, and would search again each time.
+//! It is made once for an opening. A start that waits for a place begins again at each check, and
+//! would repeat the search each time.
 
 use super::context::SessionContext;
 use super::error::DriverError;
@@ -13,7 +13,7 @@ use domain::limits::RECALL_HITS_MAX;
 use domain::message::text_of;
 use store::SessionRow;
 
-/// The words to which notes are looked for.
+/// The words by which notes are searched.
 #[derive(Clone, Copy)]
 pub(super) struct ToHint<'a> {
     pub(super) session: &'a SessionRow,
@@ -36,13 +36,12 @@ impl Hinted {
 }
 
 impl SessionContext {
-    /// Returns the hints of an opening, as far as its definition asks for any: those that were
-    /// chosen before for the same inputs, or the best notes from the sessions of the session's
-    /// user.
+    /// Returns the hints of an opening, if its definition asks for any: those that were chosen
+    /// before for the same inputs, or the best notes from the sessions of the session's user.
     ///
-    /// A role that shows everybody's sessions does not count here. Nobody asks for these notes, so
-    /// what one user said would be put before another one's words. Where somebody else speaks in
-    /// the session there are none.
+    /// A role that shows everybody's sessions does not count here. No user requests these notes, so
+    /// one user's words would appear in another's conversation. A session with several speakers
+    /// gets no hints.
     pub(super) async fn hints(
         &self,
         to_hint: ToHint<'_>,

@@ -1,11 +1,10 @@
-//! Changes that last and that a turn asks for which rests on content from outside: a trigger, a
-//! note.
+//! Lasting changes that a turn requests after it read content from outside: a trigger, a note.
 //!
-//! Words from outside may have made the agent ask. So the turn's user is asked, by the approval
-//! that calls of tools have: of the exact call, once, for a while. The change is made with the
-//! outcome of the call in one commit, and only after all that holds for it was looked at again.
-//! Where nobody can be asked it is refused. An agent that keeps notes of what others said has its
-//! own rule: its notes carry the mark, and are shown as data.
+//! Words from outside may have made the agent request it. So the turn's user is asked, by the
+//! approval that calls of tools have: about the exact call, once, within a time limit. The change
+//! is made in one commit with the outcome of the call, and only after all its conditions were
+//! checked again. If no user can be asked it is refused. An agent that keeps notes of what others
+//! said has its own rule: its notes are marked, and shown as data.
 
 use super::commit::add_sent;
 use super::context::SessionContext;
@@ -51,7 +50,7 @@ impl SessionContext {
             && scope.agent.kind != PathKind::Memory
     }
 
-    /// Resolves a call to one that is made when the turn's user has agreed to it.
+    /// Makes a call wait until the turn's user has approved it.
     pub(super) async fn agreed_first(
         &self,
         scope: &mut Scope<'_>,
@@ -73,8 +72,8 @@ impl SessionContext {
         })
     }
 
-    /// Returns whether a turn works for somebody who may see a question of its: not where all that
-    /// it heard came of a trigger whose replies go nowhere, or of a group of people.
+    /// Returns whether a turn works for a user who may see its question. That is not so if all its
+    /// inputs came from a trigger whose replies go nowhere, or from a group of people.
     async fn has_user_to_ask(&self, scope: &Scope<'_>) -> Result<bool, DriverError> {
         let taken = scope.driving.run.claimed.iter();
         for input in taken.chain(&scope.intake.claimed) {
@@ -86,7 +85,7 @@ impl SessionContext {
         Ok(false)
     }
 
-    /// Resolves a change that a user has agreed to anew, from what holds now.
+    /// Resolves an approved change again, from the present state.
     async fn made_lasting(&self, driving: &Driving, open: &Open) -> Result<Made, DriverError> {
         let now = self.core.now();
         let run = &driving.run;
@@ -158,7 +157,8 @@ impl SessionContext {
     }
 }
 
-/// Returns whether there is a user of whom an input comes, or for whom it is worked on elsewhere.
+/// Returns whether an input has a user, as its author or as the user for whom it is worked on
+/// elsewhere.
 fn may_be_asked(input: &InputAccepted) -> bool {
     let is_own = || {
         let speaker = input.message.as_ref().and_then(|draft| draft.said_by());
@@ -176,7 +176,7 @@ fn may_be_asked(input: &InputAccepted) -> bool {
 }
 
 impl Driver {
-    /// Makes a change that a user has agreed to, and records its outcome with it.
+    /// Makes an approved change, and records its outcome with it.
     pub(super) async fn make_lasting(&mut self, operation: OperationId) -> Result<(), DriverError> {
         for _ in 0..OVERTAKEN_MAX {
             if self.stale {

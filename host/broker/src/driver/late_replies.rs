@@ -52,7 +52,7 @@ pub(super) struct Late<'a> {
     pub(super) to: &'a Run,
     /// The content of the reply.
     pub(super) parts: Vec<Part>,
-    /// True if it rests on content from outside.
+    /// True if it depends on content from outside.
     pub(super) untrusted: bool,
 }
 
@@ -69,8 +69,8 @@ pub(super) struct LateReplyParts {
 impl Late<'_> {
     /// Returns the message of the reply.
     ///
-    /// The reply is put aside as a dead letter at once if it is one hop too many, if the turn that
-    /// it goes to was stopped, or if too many inputs wait in the session.
+    /// The reply becomes a dead letter at once if it exceeds the maximum of hops, if the receiving
+    /// turn was stopped, or if too many inputs wait in the session.
     pub(super) async fn events(
         self,
         core: &Core,
@@ -79,12 +79,12 @@ impl Late<'_> {
         let to = self.to;
         let session = to.started.session;
         let input = fresh::input();
-        // The hops go on from this run, not from the caller. Otherwise two agents could answer each
-        // other for ever.
+        // The hops are counted from this run, not from the caller. Otherwise two agents could
+        // answer each other for ever.
         let hops = self.hops.saturating_add(1);
         let waiting = core.store.session(session).await?;
         let waiting = waiting.map_or(0, |row| row.waiting);
-        // A user who stopped that turn did not ask for another one.
+        // A user who stopped that turn did not request another one.
         let stopped = (to.ended == Some(TurnEnd::Aborted))
             .then(|| "the turn that handed the work over was stopped".to_owned());
         let reason = stopped
@@ -114,7 +114,7 @@ impl Late<'_> {
         })
     }
 
-    /// Returns the input that the reply becomes, and content of it that is stored as a blob.
+    /// Returns the input for the reply, and the part of its content that is stored as a blob.
     fn accepted(
         self,
         input: InputId,
@@ -154,8 +154,8 @@ impl Late<'_> {
     }
 }
 
-/// Returns the reason why a session with so many waiting inputs takes no late reply, if it takes
-/// none.
+/// Returns the reason why a session with so many waiting inputs accepts no late reply; none if it
+/// accepts one.
 fn full(waiting: u64) -> Option<String> {
     let reason = || {
         format!(

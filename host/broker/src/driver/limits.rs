@@ -17,14 +17,14 @@ use store::InputState;
 impl Driver {
     /// Returns the reason why the run's work is no longer wanted, if any.
     ///
-    /// Its agent was archived, or its caller waits no more. The store alone tells, so it also
-    /// reaches a run whose host was killed in between.
+    /// Its agent was archived, or its caller no longer waits. The store alone records this, so it
+    /// also reaches a run whose host was killed in between.
     async fn unwanted(&self) -> Result<Option<&'static str>, DriverError> {
         let Some(driving) = self.phase.driving().filter(|driving| !driving.wanted) else {
             return Ok(None);
         };
         let started = &driving.run.started;
-        // A run that begins has just looked at its agent.
+        // A run that begins has just checked its agent.
         let has_inspected = self
             .phase
             .beginning()
@@ -121,8 +121,8 @@ impl Driver {
 }
 
 impl SessionContext {
-    /// Returns whether the deadline of a run is over. It stands still while the run asks a person,
-    /// and while work that it waits for does.
+    /// Returns whether the deadline of a run has passed. Its clock is stopped while the run, or
+    /// work that it waits for, asks a person.
     async fn is_overdue(&self, run: &Run, now: Timestamp) -> Result<bool, DriverError> {
         let Some(deadline) = run.started.deadline.filter(|deadline| *deadline <= now) else {
             return Ok(false);
@@ -133,7 +133,8 @@ impl SessionContext {
             .is_some_and(|deadline| deadline <= now))
     }
 
-    /// Returns the time for which a run, and the work that it waits for, has waited for people.
+    /// Returns the time that a run, including the work that it waits for, has spent waiting for
+    /// people.
     #[boxed]
     async fn waited(&self, run: &Run) -> Result<Waited, DriverError> {
         let mut waited = run.waited;
@@ -143,7 +144,7 @@ impl SessionContext {
         Ok(waited)
     }
 
-    /// Returns the time for which the work that an operation waits for has waited for people.
+    /// Returns the time that the work of an operation has spent waiting for people.
     async fn waited_below(&self, operation: &Operation) -> Result<Waited, DriverError> {
         let Performer::Agent {
             input,
@@ -162,8 +163,8 @@ impl SessionContext {
         }
     }
 
-    /// Returns whether an operation that has come to its deadline waits all the same: its work has
-    /// asked a person meanwhile.
+    /// Returns whether an operation past its deadline keeps waiting, because its work has asked a
+    /// person meanwhile.
     pub(super) async fn goes_on(&self, open: &Open, now: Timestamp) -> Result<bool, DriverError> {
         let operation = &open.operation;
         let Some(deadline) = operation.deadline.filter(|deadline| *deadline <= now) else {
@@ -173,16 +174,16 @@ impl SessionContext {
         Ok(waited.moved(deadline).is_none_or(|deadline| deadline > now))
     }
 
-    /// Returns the milliseconds after which a run that comes no further ends (`messageTimeout` of
-    /// its definition). A model that is asked again or is writing comes further, and so does
-    /// whatever is recorded.
+    /// Returns the milliseconds without progress after which a run ends (`messageTimeout` of its
+    /// definition). Another attempt at a model, a model that is writing, and any recorded event
+    /// count as progress.
     fn message_timeout_ms(&self, driving: &Driving) -> u64 {
         let serving = &self.core.serving;
         serving.message_timeout_ms_of_run(&driving.run.started)
     }
 
-    /// Returns the milliseconds for which a run may still be idle. Time in which nothing of its own
-    /// is at work does not count.
+    /// Returns the milliseconds for which a run may still be idle. Time without any active work of
+    /// its own does not count.
     pub(super) fn idle_ms_left(&self, driving: &Driving) -> u64 {
         self.message_timeout_ms(driving)
             .saturating_sub(driving.stopwatch.idle_ms())

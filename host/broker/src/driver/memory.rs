@@ -1,9 +1,9 @@
-//! The host's own tools by which an agent keeps notes: whose memory is meant, the rules, and the
+//! The host's own tools by which an agent keeps notes: the owner of the memory, the rules, and the
 //! result.
 //!
-//! What is saved and forgotten is part of the commit that decides it, so it happens once. An agent
-//! at `<agent>/memory` or `<agent>/search/<n>` works for the agent above it: whose memory it is,
-//! and of which session a note is made, the host decides.
+//! Saving and deleting notes is part of the commit of the step that decides it, so it happens once.
+//! An agent at `<agent>/memory` or `<agent>/search/<n>` works for the agent above it: the host
+//! decides whose memory is used, and from which session a note is taken.
 
 use super::context::SessionContext;
 use super::error::DriverError;
@@ -40,13 +40,13 @@ struct Change {
     /// The session of the note.
     of: SessionId,
     event: Event,
-    /// The bound under which it is done.
+    /// The bound that the change has to respect.
     guard: Option<Guard>,
     /// The result of the call.
     reported: Value,
 }
 
-/// Returns the agent whose memory an agent works with: the one above it, if it is there for that
+/// Returns the agent whose memory an agent works with: the one above it, if it exists to serve that
 /// one's memory, else its own.
 pub(super) fn owner(agent: &AgentRow) -> AgentId {
     let works_for = match agent.kind {
@@ -63,7 +63,7 @@ pub(super) fn owner(agent: &AgentRow) -> AgentId {
     works_for.unwrap_or(agent.agent.id)
 }
 
-/// Returns whether a note is forgotten by what a step sends: its words are to go from the store's
+/// Returns whether a step's events delete a note: its words have to be removed from the store's
 /// files once that is durable.
 pub(super) fn forgets(sent: &[Sent]) -> bool {
     let mut events = sent.iter().flat_map(|sent| &sent.events);
@@ -98,8 +98,8 @@ impl SessionContext {
                         limit: call.limit,
                         of: Some(owner(scope.agent)),
                         notes: call.notes,
-                        // Who reads for one user compares with that user's notes: another one's
-                        // that says the same is no reason to leave one out.
+                        // An agent that reads for one user compares with that user's notes. An
+                        // equal note of another user is no reason to leave one out.
                         own: scope.agent.kind == PathKind::Memory,
                     };
                     Ok(simply(performer, EffectClass::ReadOnly))
@@ -157,7 +157,8 @@ impl SessionContext {
                  reads none",
             ));
         };
-        // The guard counts what is stored, so what this step keeps besides comes off its bound.
+        // The guard counts stored notes only, so the other notes of this step are subtracted from
+        // its bound.
         let kept = sent
             .iter()
             .flat_map(|sent| &sent.events)
@@ -274,7 +275,7 @@ impl SessionContext {
 }
 
 impl Scope<'_> {
-    /// Adds what a call does to a memory to the step's commit. Returns the call with its result.
+    /// Adds the memory change of a call to the step's commit. Returns the call with its result.
     fn remembers(&mut self, change: Change, sent: &mut Vec<Sent>) -> Resolved {
         let Change {
             tool,
@@ -286,7 +287,7 @@ impl Scope<'_> {
         self.grant(TOOL_CALL, tool);
         let started = &self.driving.run.started;
         let agent = owner(self.agent);
-        // Whoever may see the session may see the event.
+        // Everyone who may see the session may see the event.
         let context = Context::of_run(started, self.now);
         let context = if of == started.session {
             context

@@ -1,10 +1,10 @@
-//! The outbox to people outside: what the commits of a run say to them is queued in those very
-//! commits.
+//! The outbox to people outside: the replies and questions in a run's commits are queued in the
+//! same commits.
 //!
-//! A reply goes into the chat that the turn's messages came from, or for which a trigger made them.
-//! A turn of a reminder or of a late reply goes on with what was asked for in the chat from which
-//! its session was last written to. Questions of an agent that works for another one reach the chat
-//! of that one.
+//! A reply goes into the chat of the turn's messages, or the one for which a trigger made them. A
+//! turn of a reminder or of a late reply continues a request from the chat that its session was
+//! last written to from. Questions of an agent that works for another one reach the chat of that
+//! one.
 
 use super::context::SessionContext;
 use super::end::add;
@@ -28,13 +28,13 @@ use domain::run::outward::{Outward, outward};
 use std::collections::BTreeSet;
 use store::Commit;
 
-/// Callers, one above the other, among which the chat of a question is looked for.
+/// Maximum number of callers, one above the other, among which the chat of a question is searched.
 const CALLERS_MAX: usize = 8;
 /// The reason why a message is given up of which too many wait.
 const FULL: &str = "too many messages wait to be sent into this chat, or through its connector";
 
 impl Driver {
-    /// Queues what a commit of the open run says to people outside, in the same commit.
+    /// Queues the messages of a run's commit to people outside, in the same commit.
     #[boxed]
     pub(super) async fn add_outbound_messages(
         &mut self,
@@ -102,8 +102,7 @@ impl OutboundWords {
 }
 
 impl SessionContext {
-    /// Returns the subscribers with the inputs of the run that were not looked at yet. An input
-    /// that was erased came from nobody.
+    /// Returns the subscribers, after reading the run's new inputs. An erased input has no sender.
     pub(super) async fn heard(
         &self,
         mut subscribers: Subscribers,
@@ -116,7 +115,7 @@ impl SessionContext {
         Ok(subscribers)
     }
 
-    /// Returns the chat that hears what comes of a run; none if no chat does.
+    /// Returns the chat that receives a run's messages; none if no chat does.
     async fn recipient(&self, destination: Destination) -> Result<Option<Recipient>, DriverError> {
         match destination {
             Destination::Nobody => Ok(None),
@@ -154,7 +153,7 @@ impl SessionContext {
         Ok(None)
     }
 
-    /// Queues what a run says to a chat. Where too many messages wait already, it is given up at
+    /// Queues a run's message into a chat. If too many messages already wait, it is given up at
     /// once, and an operator sees that.
     async fn queue_reported(
         &self,
@@ -214,7 +213,7 @@ impl SessionContext {
     }
 }
 
-/// Tells the chats that inputs came from that no turn will begin with those: each chat once.
+/// Reports to the chats of inputs that no turn will begin with them, once for each chat.
 pub(crate) fn tell_of_dead(commit: &mut Commit, dead: &[InputAccepted], context: &Context) {
     let mut reported = BTreeSet::new();
     for input in dead {
@@ -238,7 +237,7 @@ pub(crate) fn tell_of_dead(commit: &mut Commit, dead: &[InputAccepted], context:
     }
 }
 
-/// Returns the stream with what is to be sent into a chat.
+/// Returns the stream of the messages to a chat.
 fn outbox(route: &ReplyRoute) -> Stream {
     Stream::Connector(ConnectorId::of_name(route.connector.as_str()))
 }

@@ -1,6 +1,6 @@
 //! The host's own tools by which an agent reads the panels of its user's clients.
 //!
-//! An agent whose session has panels is shown these. One without, as an agent is that works for
+//! An agent whose session has panels is shown these. One without, such as an agent that works for
 //! another, is shown those of the user's other open sessions, the latest ones.
 
 use super::context::SessionContext;
@@ -33,7 +33,7 @@ impl SessionContext {
         let shown = self.shown_panels(scope).await?;
         let reported = result(name, &shown, with_context).to_string();
         let parts = vec![Part::text(reported)];
-        // A client names panels after what they show, which anybody may have written.
+        // A client names panels after their content, which may come from anyone.
         Ok(at_once(
             OperationOutcome::Parts { parts },
             !shown.is_empty(),

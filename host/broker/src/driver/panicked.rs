@@ -1,6 +1,6 @@
-//! The recovery of a driver from panics: it goes on from the store, or gives the turn up.
+//! The recovery of a driver from panics: it continues from the store, or gives up the turn.
 //!
-//! It goes on as after a restart of the process.
+//! It continues as after a restart of the process.
 
 use super::error::DriverError;
 use super::state::Driver;
@@ -50,7 +50,7 @@ impl Driver {
         self.failures.panics >= PANICS_MAX
     }
 
-    /// Ends the turn, or puts aside the inputs that no turn can be begun with.
+    /// Ends the turn, or puts aside the inputs with which no turn can begin.
     ///
     /// If that keeps panicking too, the session is put into quarantine.
     pub(super) async fn give_up(&mut self) -> Result<(), DriverError> {
@@ -68,8 +68,8 @@ impl Driver {
                 self.failures.panics = 0;
                 return Ok(());
             };
-            // A run that fails tells its caller. Only if that panicked too are the inputs put aside
-            // instead.
+            // A run that fails reports to its caller. Only if that panicked too are the inputs put
+            // aside instead.
             if count > PANICS_MAX {
                 return self.bury(&opening.inputs, reason).await;
             }

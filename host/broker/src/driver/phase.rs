@@ -1,7 +1,7 @@
 //! The phases of a session's driver, and the transitions from one to the next.
 //!
-//! A phase has what exists only in it. Whatever is forgotten with a phase is in the store, or is
-//! decided anew.
+//! A phase has only the data that exist in it. Everything dropped with a phase is in the store, or
+//! is decided again.
 
 use super::driving::{Driving, Owed};
 use super::error::DriverError;
@@ -13,10 +13,10 @@ use store::{AgentRow, Expected, Guard, QueueGuard, SessionGuard, SessionRow};
 /// The phase of a session's driver.
 #[derive(Default)]
 pub(super) enum Phase {
-    /// Nothing is known of the session's run. The store is to be read.
+    /// Nothing is known about the session's run. The store has to be read.
     #[default]
     Unknown,
-    /// No run is open. This is the session as it was then.
+    /// No run is open. Contains the session at the time of that check.
     Idle(Box<SessionRow>),
     /// A run begins, and its start is not stored.
     Starting(Box<Starting>),
@@ -24,12 +24,12 @@ pub(super) enum Phase {
     Running(Box<Running>),
 }
 
-/// A run that begins. It is forgotten when its session may have changed.
+/// A run that begins. It is dropped when its session may have changed.
 pub(super) struct Starting {
     pub(super) driving: Driving,
     /// The inputs that it claims.
     pub(super) inputs: Vec<InputAccepted>,
-    /// Its agent as it was just now, for the first step.
+    /// Its agent as it was just read, for the first step.
     pub(super) agent: Option<AgentRow>,
     /// The prompt and settings that are its agent's, its session's or its persona's own.
     pub(super) overrides: Option<Sealed>,
@@ -65,7 +65,7 @@ impl Starting {
                 .iter()
                 .map(|input| Guard::Queue(QueueGuard::InputWaiting(input.input))),
         );
-        // The next turn tells of inputs that are dropped meanwhile, together with these.
+        // The next turn reports inputs that are dropped meanwhile, together with these.
         guards.extend(self.begins_under.iter().cloned());
         guards.extend(started.overflow.iter().map(|notice| {
             Guard::Queue(QueueGuard::Unreported {
@@ -83,7 +83,7 @@ impl Phase {
         session.map_or(Self::Unknown, |session| Self::Idle(Box::new(session)))
     }
 
-    /// Creates the phase of a run whose start is to be stored.
+    /// Creates the phase of a run whose start is not stored yet.
     pub(super) fn starting(starting: Starting) -> Self {
         Self::Starting(Box::new(starting))
     }
@@ -103,7 +103,7 @@ impl Phase {
         };
     }
 
-    /// Takes the session's row out of the idle phase. What follows is not known.
+    /// Takes the session's row out of the idle phase. The next phase is unknown.
     pub(super) fn take_idle(&mut self) -> Option<SessionRow> {
         match std::mem::take(self) {
             Self::Idle(session) => Some(*session),
@@ -114,7 +114,7 @@ impl Phase {
         }
     }
 
-    /// Takes the open run out. What follows is not known.
+    /// Takes the open run out. The next phase is unknown.
     pub(super) fn take_run(&mut self) -> Option<Driving> {
         match std::mem::take(self) {
             Self::Starting(starting) => Some(starting.driving),
@@ -137,7 +137,7 @@ impl Phase {
         Some(driving.into_ledger(version, now).await)
     }
 
-    /// Returns the session as it was when no run of it was open.
+    /// Returns the session as it was when it had no open run.
     pub(super) fn idle(&self) -> Option<&SessionRow> {
         match self {
             Self::Idle(session) => Some(session),
@@ -169,7 +169,7 @@ impl Phase {
         }
     }
 
-    /// Returns the run that is to be stored; none in any other phase.
+    /// Returns the run whose start is not stored yet; none in any other phase.
     pub(super) fn beginning(&self) -> Option<&Starting> {
         match self {
             Self::Starting(starting) => Some(starting),
@@ -177,7 +177,7 @@ impl Phase {
         }
     }
 
-    /// Takes the agent's row that the run was begun with, for its first step.
+    /// Takes the agent's row with which the run was begun, for its first step.
     pub(super) fn take_agent(&mut self) -> Option<AgentRow> {
         match self {
             Self::Starting(starting) => starting.agent.take(),

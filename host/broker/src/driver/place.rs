@@ -1,15 +1,16 @@
 //! The place of a session among those whose messages its agent works on at the same time.
 //!
-//! Whoever has no place waits in the fair queue: users take turns. What waits is in the store, as
-//! inputs or as an open run, so nothing is lost with the queue. A place is for one turn. It is
-//! given back when the turn ends, and while the turn only waits for people, timers or other agents.
+//! A run without a place waits in the fair queue: users take turns. The waiting work is in the
+//! store, as inputs or as an open run, so nothing is lost with the queue. A place is for one turn.
+//! It is returned when the turn ends, and while the turn only waits for people, timers or other
+//! agents.
 
 use super::state::Driver;
 use domain::id::OperationId;
 use domain::run::recover::{Next, ready};
 use llm::fair_semaphore::{Party, Ticket};
 
-/// A place, or the turn for it.
+/// A place, or its position in the queue for one.
 pub(super) struct MessagePlace {
     party: Party,
     ticket: Ticket,
@@ -23,7 +24,7 @@ impl MessagePlace {
     }
 }
 
-/// Waits until a place is there that is waited for; for ever otherwise.
+/// Waits until the requested place is free; for ever if none was requested.
 pub(super) async fn placed(place: &mut Option<MessagePlace>) {
     match place {
         Some(place) if !place.is_there() => place.ticket.called().await,
@@ -51,7 +52,7 @@ impl Driver {
             return true;
         };
         let party = Party::from(started).in_section(started.agent.to_string(), permits);
-        // Who had the turn before, has given it up.
+        // Another party that had the position has given it up.
         drop(self.place.take_if(|place| place.party != party));
         let (ticket, is_used) = match self.place.take() {
             Some(place) => (place.ticket, place.is_used),
@@ -69,16 +70,16 @@ impl Driver {
         let is_there = place.is_there();
         self.place = Some(place);
         if !is_there {
-            // Nobody waits for a step who may not take one.
+            // A run that may not take a step must not wait for one.
             self.ticket = None;
-            // What is not stored yet begins anew, with what there is once its turn has come.
+            // A start that is not stored yet begins again with the present state once it has a
+            // place.
             self.stale |= self.phase.beginning().is_some();
         }
         is_there
     }
 
-    /// Returns whether an operation is to be performed without a step before it, as after a
-    /// restart.
+    /// Returns whether an operation can be performed without a step before it, as after a restart.
     pub(super) fn resumes_work(&self) -> bool {
         let now = self.context.core.now();
         self.phase.driving().is_some_and(|driving| {
@@ -96,7 +97,7 @@ impl Driver {
         }
     }
 
-    /// Gives back the place of a turn that has ended. One that is still waited for is kept.
+    /// Returns the place of a turn that has ended. A place that is still awaited is kept.
     pub(super) fn end_place(&mut self) {
         drop(self.place.take_if(|place| place.is_used));
     }

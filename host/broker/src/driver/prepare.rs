@@ -1,4 +1,4 @@
-//! The preparation of a step: everything that it is to see is read and frozen.
+//! The preparation of a step: all data that it sees is read and frozen.
 
 use super::context::SessionContext;
 use super::driving::Driving;
@@ -39,8 +39,8 @@ pub(super) struct Prepared {
 }
 
 impl Driver {
-    /// Prepares the step of the open run by this code. The inner error is the end of the run, for
-    /// lack of something that it began with.
+    /// Prepares the step of the open run by this code. The inner error is the end of the run,
+    /// because something that it began with is missing.
     pub(super) async fn prepare(
         &mut self,
         words: &[InputAccepted],
@@ -90,7 +90,7 @@ impl Driver {
             }
         };
         let role = own.role;
-        // A step of the host's own looks at no history.
+        // A step of the host's own reads no history.
         intake.history_untrusted =
             driving.run.started.compacts.is_none() && own.history_is_untrusted();
         let mut frozen = self.context.freeze(own_of, &intake, own, time);
@@ -120,7 +120,7 @@ impl SessionContext {
         Ok(agent)
     }
 
-    /// Returns the intake of a step. A first step claims nothing beyond what its run's start has
+    /// Returns the intake of a step. A first step claims only the inputs that its run's start has
     /// claimed.
     fn take_in(&self, driving: &Driving, words: &[InputAccepted], salt: Salt) -> Intake {
         let mut intake = intake(&driving.run, driving.settlements(), words, salt);
@@ -143,12 +143,12 @@ impl SessionContext {
             .ok_or_else(|| DriverError::Missing(format!("component `{}`", definition.component)))
     }
 
-    /// Returns the code that takes the next step; none when it is gone.
+    /// Returns the code that takes the next step; none if it no longer exists.
     ///
-    /// A run that began in this process ends with the version that it began with. One from before
-    /// a restart goes over to a newer version as soon as that can read the memo; until then it
-    /// stays with the version that wrote it. Neither runs any but the present version if that is
-    /// pinned.
+    /// A run that began in this process ends with the version that it began with. A run from before
+    /// a restart changes to a newer version as soon as that can read the memo; until then it stays
+    /// with the version that wrote the memo. If the present version is pinned, neither runs any
+    /// other.
     pub(super) async fn component(
         &self,
         driving: &Driving,

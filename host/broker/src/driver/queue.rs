@@ -1,6 +1,6 @@
 //! Claims from a session's queue: the next turn, inputs that join the open run, an interrupt.
 //!
-//! The rules are the domain's ([`domain::queue`]). This applies them to what is stored and to the
+//! The rules are the domain's ([`domain::queue`]). This applies them to the stored state and to the
 //! present time.
 
 use super::context::SessionContext;
@@ -92,7 +92,7 @@ impl Driver {
 impl SessionContext {
     /// Returns the beginning of the next turn, now that no run is open.
     ///
-    /// None while nothing waits, or while every input that waits is held by its debounce. The store
+    /// None while no input waits, or while every waiting input is within its debounce. The store
     /// wakes the session when that is over.
     pub(super) async fn opening(&self) -> Result<Option<Opening>, DriverError> {
         let (claims, collected, notice) = match self.plan(Condition::Free, None).await? {
@@ -102,8 +102,8 @@ impl SessionContext {
                 (listed(&claims), true, notice)
             }
             Plan::WaitUntil(_) => {
-                // The debounce became a timer when the last run ended, and the watch over timers
-                // was not told of it.
+                // The debounce became a timer when the last run ended, and the timer task was not
+                // notified.
                 self.core.timers.notify_one();
                 return Ok(None);
             }

@@ -1,8 +1,8 @@
-//! Reading a session into notes: what its memory agent has not read is handed to that agent.
+//! Reading a session into notes: its unread part is handed to its memory agent.
 //!
-//! Whether it is due, and how far it was read, is stored. The words, the session that gets them,
-//! and how far they go are one commit, so a crash in between changes nothing, and no turn is
-//! handed over twice. Nothing waits for the memory agent.
+//! The due time and the progress of reading are stored. The words, the session that gets them, and
+//! the new progress are one commit. So a crash in between changes nothing, and no turn is handed
+//! over twice. Nothing waits for the memory agent.
 
 use super::context::SessionContext;
 use super::end::add;
@@ -43,7 +43,7 @@ const LEFT_TURNS_MAX: usize = 4_096;
 /// Time after which a reading is tried again that the memory agent did not take, in milliseconds.
 const RETRY_MS: u64 = 60_000;
 
-/// The session of a memory agent that gets the words, and what has to be made for it.
+/// The session of a memory agent that gets the words, and the events that create it.
 struct Reader {
     agent: AgentId,
     session: SessionId,
@@ -57,11 +57,11 @@ struct UnreadChunk {
     /// The turn that its last message is of.
     through: TurnId,
     through_message: u64,
-    /// True if more comes after it that was not read.
+    /// True if more unread content follows it.
     is_cut: bool,
 }
 
-/// A session that is to be read, with those who deal with it.
+/// A session that is due to be read, with the agents involved.
 #[derive(Clone, Copy)]
 struct ToRead<'a> {
     session: &'a SessionRow,
@@ -72,8 +72,8 @@ struct ToRead<'a> {
 }
 
 impl Driver {
-    /// Hands what was not read to the memory agent if that is due, now that no run is open. Returns
-    /// whether it did, or found that nothing is to be read after all.
+    /// Hands the unread part to the memory agent if that is due and no run is open. Returns whether
+    /// it did, or found that nothing has to be read after all.
     pub(super) async fn read_if_due(&mut self) -> Result<bool, DriverError> {
         let Some(session) = self.phase.idle() else {
             return Ok(false);
@@ -94,7 +94,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Hands what was not read of a session to the memory agent, if its thread is to be read before
+    /// Hands the unread part of a session to the memory agent, if its thread has to be read before
     /// it is compacted.
     pub(super) async fn read_before_compaction(
         &mut self,
@@ -108,8 +108,8 @@ impl Driver {
         }
     }
 
-    /// Commits what is handed over, and wakes the memory agent. If that agent takes nothing just
-    /// now, it is put off: whoever speaks in the session does not wait for it.
+    /// Commits the handover, and wakes the memory agent. If that agent accepts nothing just now,
+    /// the handover is postponed: the session's own users do not wait for it.
     async fn hand_to_reader(
         &mut self,
         session: &SessionRow,
@@ -133,7 +133,7 @@ impl Driver {
         }
     }
 
-    /// Records when a session is to be read.
+    /// Records when a session is due to be read.
     async fn set_due(
         &mut self,
         session: &SessionRow,
@@ -167,8 +167,8 @@ fn is_of_reader(failure: &CommitError, session: SessionId) -> bool {
 }
 
 impl SessionContext {
-    /// Returns the event that a session is to be read once it is idle, if a run ends whose
-    /// definition has its chats read.
+    /// Returns the event that makes a session due to be read once it is idle, if the definition of
+    /// the ending run has its chats read.
     pub(super) fn due_after(&self, started: &RunStarted, time: Timestamp) -> Option<Event> {
         if started.session_type != CHAT || started.compacts.is_some() {
             return None;
@@ -182,8 +182,8 @@ impl SessionContext {
         }))
     }
 
-    /// Returns the commit that hands over what was not read of a session, and the session that it
-    /// wakes. None when nothing is to be read.
+    /// Returns the commit that hands over the unread part of a session, and the session that it
+    /// wakes. None when nothing has to be read.
     async fn reading(
         &self,
         session: &SessionRow,
@@ -196,7 +196,7 @@ impl SessionContext {
         let Some(agent) = self.store().agent(session.agent).await? else {
             return Ok(None);
         };
-        // What memory agents say to themselves is no conversation with anybody.
+        // The threads of memory agents are not conversations with a user.
         if matches!(agent.kind, PathKind::Memory | PathKind::Search) {
             return Ok(None);
         }
@@ -255,8 +255,8 @@ impl SessionContext {
         Some((settings, memory))
     }
 
-    /// Returns the last message of the turns that were read and are in the thread still; none when
-    /// there is none.
+    /// Returns the last message of the turns that were read and are still in the thread; none if no
+    /// such turn is left.
     async fn still_read(
         &self,
         head: TurnId,
@@ -278,8 +278,8 @@ impl SessionContext {
         Ok(common.map(|common| common.last_message))
     }
 
-    /// Returns the oldest chunk that was said in a thread since a message, with something of a
-    /// person's in it; none when there is nothing of that kind.
+    /// Returns the oldest chunk of a thread after a message, with at least one message of a person;
+    /// none if there is no such chunk.
     async fn chunk_since(
         &self,
         session: &SessionRow,
@@ -432,7 +432,7 @@ impl ToRead<'_> {
                     deadline: None,
                     depth: 0,
                     hops: 0,
-                    // What its user waits for goes first.
+                    // Work that its user waits for goes first.
                     priority: Priority::Low,
                     spawn_depth: 0,
                     budget: Budget::default(),

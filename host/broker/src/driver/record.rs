@@ -38,7 +38,7 @@ struct ByClient {
     guards: Vec<Guard>,
     /// The events of the files that it handed over, for the session's stream.
     files: Vec<NewEvent>,
-    /// The events of other streams that go with it.
+    /// The events of other streams in the same commit.
     appends: Vec<Append>,
     /// The idempotency key of its request.
     key: Option<Key>,
@@ -69,8 +69,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Commits something of this session's. A commit is progress, so earlier failures do not count
-    /// any more.
+    /// Commits events of this session. A commit is progress, so earlier failures do not count any
+    /// more.
     pub(super) async fn commit(&mut self, commit: Commit) -> Result<Committed, CommitError> {
         let committed = self.context.store().commit(commit).await?;
         self.failures = Failures::default();
@@ -121,7 +121,7 @@ impl Driver {
             .map(drop)
     }
 
-    /// Commits an outcome with decisions about it and with what else is to be stored with it, and
+    /// Commits an outcome with decisions about it and with the other parts of its commit, and
     /// applies it.
     pub(super) async fn commit_settled_with(
         &mut self,
@@ -212,8 +212,8 @@ impl Driver {
         Ok(committed)
     }
 
-    /// Records that a non-idempotent segment is about to be sent, with the effect that it has by
-    /// now if that is another one.
+    /// Records that a non-idempotent segment is about to be sent, with its present effect if that
+    /// has changed.
     pub(super) async fn record_started(
         &mut self,
         operation: OperationId,
@@ -244,7 +244,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Records the calls that go on in another segment.
+    /// Records the calls that continue in another segment.
     pub(super) async fn record_continued(&mut self) -> Result<(), DriverError> {
         while let Some(driving) = self.phase.driving() {
             let Some((continuation, extras)) = driving.continued.first().cloned() else {
@@ -278,7 +278,7 @@ impl Driver {
         }
     }
 
-    /// Records all results of work, and the ledger's entries of stopped work. No driver will go on
+    /// Records all results of work, and the ledger's entries of stopped work. No driver continues
     /// from here.
     pub(super) async fn record_what_is_left(&mut self) -> Result<(), DriverError> {
         self.record_afterwards().await?;
@@ -342,8 +342,8 @@ impl Driver {
     /// Takes a client's answer, with the files that it brings along. Returns the position of its
     /// event.
     ///
-    /// Work of other sessions settles in the run's own stream. If that comes first, the answer is
-    /// given to the run as it is then.
+    /// Work of other sessions settles in the run's own stream. If that happens first, the answer is
+    /// applied to the run as it is then.
     pub(super) async fn answer(
         &mut self,
         answer: ClientAnswer,
@@ -410,7 +410,8 @@ impl Driver {
             .map_err(refused_answer)
     }
 
-    /// Puts inputs aside that cannot be dealt with. They can be looked at and requeued.
+    /// Turns inputs that cannot be processed into dead letters, which can be inspected and
+    /// requeued.
     pub(super) async fn bury(
         &mut self,
         inputs: &[InputAccepted],
@@ -437,7 +438,8 @@ impl Driver {
             events.push(context.event(Event::InputDead(dead)));
             tell_of_dead(&mut commit, std::slice::from_ref(accepted), &context);
             commit = commit.guard(QueueGuard::InputWaiting(input));
-            // A caller that waits for the input is told, and does not wait until its time is up.
+            // A caller that waits for the input is notified, instead of waiting until its time is
+            // up.
             if let Some((caller, operation)) = waiting_for(self.context.store(), accepted).await? {
                 let run = caller.started.run;
                 let session = caller.started.session;
@@ -480,10 +482,10 @@ fn refused_answer(failure: DriverError) -> DriverError {
     DriverError::Commit(CommitError::Conflict(conflict))
 }
 
-/// Returns whether another writer was first, so that the store is to be looked at again.
+/// Returns whether another writer was first, so that the store has to be read again.
 ///
-/// A refused right, a full session of files and used-up storage stay as they are, and so does
-/// what contradicts stored rows.
+/// A refused right, a full session of files and used-up storage are permanent, and so is a
+/// contradiction to stored rows.
 pub(super) fn is_overtaken(failure: &DriverError) -> bool {
     let DriverError::Commit(CommitError::Conflict(conflict)) = failure else {
         return false;

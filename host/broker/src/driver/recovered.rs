@@ -1,7 +1,7 @@
-//! Recovery of a turn after the host ended without being told to.
+//! Recovery of a turn after an unrequested end of the host.
 //!
-//! It is on record before any work is done again. A turn that ends the process each time would end
-//! every later one too: it is given up once isolation has found it (`isolation.rs`).
+//! It is recorded before any work is done again. A turn that ends the process each time would end
+//! every later one too. It is given up once isolation has found it (`isolation.rs`).
 
 use super::error::DriverError;
 use super::state::Driver;
@@ -33,8 +33,8 @@ impl Driver {
             self.context.core.recovering.take(session);
             return Ok(false);
         }
-        // A run that is not stored would begin anew each time. So this one is stored before its
-        // agent is asked for the first time.
+        // A run that is not stored would begin again each time. So it is stored before its agent is
+        // called for the first time.
         self.commit_start().await?;
         let Some(driving) = self.phase.driving() else {
             return Ok(false);
@@ -42,7 +42,7 @@ impl Driver {
         let event = recovered(&driving.run, self.context.core.now());
         let run = event.run;
         let count = event.count;
-        // A recovery is no progress: a driver that keeps panicking does not begin to count anew.
+        // A recovery is no progress: the panics of a driver that keeps panicking are not reset.
         let failures = self.failures;
         store::point("broker.recover.before");
         self.commit_run_event(Event::RunRecovered(event), CommitExtras::default())

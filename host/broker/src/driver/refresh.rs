@@ -1,4 +1,4 @@
-//! The upkeep of a driver's phase and of its fold of the run, with what is stored.
+//! The synchronisation of a driver's phase and its fold of the run with the store.
 
 use super::driving::Driving;
 use super::error::DriverError;
@@ -97,8 +97,8 @@ impl Driver {
                 }
             }
             Phase::Starting(_) if !stale => return Ok(true),
-            // A run that is not stored yet rests on the state of its session. As that may have
-            // changed, the run is begun anew.
+            // A run that is not stored yet depends on the state of its session. As that may have
+            // changed, the run begins again.
             Phase::Starting(_) | Phase::Unknown | Phase::Idle(_) => {}
         }
         self.phase = Phase::Unknown;

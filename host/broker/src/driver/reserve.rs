@@ -30,7 +30,7 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Creates a reserve, whose prompt is at most what the reply leaves of the model's window.
+    /// Creates a reserve, whose prompt is at most the model's window minus the reply.
     pub(super) fn of(prompt: u64, reply: u64, window: u64) -> Self {
         Self {
             prompt: prompt.min(window.saturating_sub(reply)),
@@ -44,7 +44,7 @@ impl Reserve {
 
     /// Returns the highest cost of the call; none if the model has no price.
     ///
-    /// The error is the limit that leaves too little for it. `of` names what the limits belong to.
+    /// The error is the exceeded limit. `of` names the owner of the limits.
     pub(super) fn afforded(
         self,
         left: &Available,
@@ -68,12 +68,12 @@ impl Reserve {
     }
 }
 
-/// The tokens that a model's call would have if the budget has them.
+/// The tokens that a model's call requests from the budget.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TokenRequest {
     /// The estimate of its prompt.
     prompt: u64,
-    /// The most that its reply would have.
+    /// The maximum tokens of its reply.
     reply: u64,
     /// The reply without which the call is not made.
     least: u64,
@@ -84,8 +84,8 @@ pub(super) struct TokenRequest {
 impl TokenRequest {
     /// Creates the request of a call with a prompt of so many tokens.
     ///
-    /// A call that names a limit of its reply wishes for just that. Any other wishes for as much as
-    /// its provider would be asked for anyway, and accepts `reserved_tokens`.
+    /// A call that names a limit of its reply requests exactly that. Any other requests the
+    /// provider's usual maximum, and accepts `reserved_tokens`.
     fn of(
         request: &ModelRequest,
         route: &ResolvedModel,
@@ -115,11 +115,11 @@ impl TokenRequest {
         }
     }
 
-    /// Returns the reservation that fits into what is available, and the highest cost of the call
-    /// if the model has a price. The reply is halved until it fits.
+    /// Returns the reservation that fits into the available budget, and the highest cost of the
+    /// call if the model has a price. The reply is halved until it fits.
     ///
-    /// The error is the limit that leaves too little for the least reply. `of` names what the
-    /// limits belong to.
+    /// The error is the limit that does not even allow the shortest reply. `of` names the owner of
+    /// the limits.
     pub(super) fn within(
         self,
         left: &Available,
@@ -214,7 +214,7 @@ impl SessionContext {
         let mut thread = kept.filter(|thread| said.is_whole && thread.first == said.first);
         let known = driving.thread_tokens.get().filter(|_| said.is_whole);
         let in_thread = match known {
-            // What a cut takes away is counted message by message.
+            // The tokens that a cut removes are counted message by message.
             Some(tokens) if cut.is_none() || thread.is_some() => *tokens,
             _ => {
                 let (tokens, messages) = self
@@ -245,8 +245,9 @@ impl SessionContext {
         })
     }
 
-    /// Returns the estimated tokens of a run's thread before it, from a message on, and those
-    /// messages; with the summary that the thread begins with if the whole of it is shown.
+    /// Returns the estimated tokens of a run's earlier thread, from a message on, and those
+    /// messages. The estimate includes the summary at the start of the thread if the whole thread
+    /// is shown.
     async fn thread_before(
         &self,
         started: &RunStarted,
@@ -278,7 +279,7 @@ mod tests {
     use domain::delegate::Presentation;
     use domain::step::Audience;
 
-    /// Tokens that are reserved for a reply where nothing else says how many.
+    /// Tokens that are reserved for a reply without any other limit.
     const RESERVED: u64 = 4_096;
 
     fn request(max_tokens: Option<u32>) -> ModelRequest {

@@ -41,7 +41,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use store::{AgentRow, HandedOver};
 
-/// A step whose requests are to be resolved.
+/// A step whose requests will be resolved.
 #[derive(Clone, Copy)]
 pub(super) struct RequestingStep<'a> {
     pub(super) driving: &'a Driving,
@@ -122,7 +122,7 @@ impl SessionContext {
         // An agent may record all answers at the end alone, so answered questions count all the
         // same.
         let row = self.session_row().await?;
-        // Questions of another system do not count: the session begins anew here.
+        // Questions from another system do not count: the session starts over here.
         let active = self.agent_row(driving).await?;
         let active = active
             .agent
@@ -132,7 +132,7 @@ impl SessionContext {
         Ok((row.items.saturating_sub(imported) + new as u64).max(row.interactions) + asked as u64)
     }
 
-    /// Resolves all of a step's requests, from what holds at this moment.
+    /// Resolves all of a step's requests, from the present state.
     pub(super) async fn resolve(
         &self,
         asked: RequestingStep<'_>,
@@ -258,9 +258,9 @@ impl SessionContext {
         })
     }
 
-    /// Returns the ledger's entry for a request that came to nothing.
+    /// Returns the ledger's entry for a request that was not carried out.
     ///
-    /// The agent's code asked for it. An entry for a tool names the tool's component, any other the
+    /// The agent's code requested it. An entry for a tool names the tool's component, any other the
     /// agent's.
     pub(super) fn not_made(
         &self,
@@ -334,8 +334,8 @@ impl SessionContext {
         Ok(route)
     }
 
-    /// Checks whether the run's agent may be answered by a model. What the operator chose for it
-    /// when the run began, it keeps.
+    /// Checks whether the run's agent may use a model. A model that the operator chose for it when
+    /// the run began stays allowed.
     fn may_be_answered_by(
         &self,
         scope: &Scope<'_>,
@@ -438,7 +438,7 @@ impl SessionContext {
             calls: 0,
             cost_micros: reserved_micros.unwrap_or(0),
         });
-        // The provider is asked for what is reserved: a longer reply would cost more.
+        // The provider gets the reserved amount as its limit: a longer reply would cost more.
         let request = ModelRequest {
             model: asked,
             max_tokens: Some(u32::try_from(reserve.reply).unwrap_or(u32::MAX)),
@@ -456,8 +456,8 @@ impl SessionContext {
     }
 }
 
-/// Returns the effect of asking a model. A program in a model's place may change the world by
-/// itself: once it was started, it is not started again for the same.
+/// Returns the effect of calling a model. A program in a model's place may change the world by
+/// itself: once started, it is not started again for the same call.
 pub(super) fn asking(route: &ResolvedModel) -> EffectClass {
     if route.is_program {
         EffectClass::NonIdempotent
@@ -490,8 +490,8 @@ fn resolve_client(action: Result<ClientAction, String>, scope: &Scope<'_>, items
     }
 }
 
-/// Returns the schema that the reply to a request has to fit: its own, or for a reply that the user
-/// sees the one that a message of the turn wants.
+/// Returns the schema that the reply to a request has to fit: the request's own, or for a reply
+/// that the user sees, the one that a message of the turn names.
 fn wanted_schema(scope: &Scope<'_>, request: &ModelRequest) -> Option<Value> {
     let own = request.reply_schema.clone();
     own.or_else(|| {

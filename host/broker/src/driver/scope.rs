@@ -24,10 +24,10 @@ use runtime::Decided;
 use std::sync::Arc;
 use store::{AgentRow, HandedOver};
 
-/// A request that came to nothing, by a rule or a limit.
+/// A request that was not carried out, because of a rule or a limit.
 pub(super) struct NotMade {
     pub(super) operation: OperationId,
-    /// The tool that was asked for. None for anything else, and for a name that no tool can have.
+    /// The requested tool. None for anything else, and for a name that no tool can have.
     pub(super) tool: Option<String>,
     pub(super) decided: Decided,
 }
@@ -42,22 +42,22 @@ pub(super) struct Scope<'a> {
     pub(super) definition: &'a Definition,
     /// The resolved config that the agent was shown when the run began.
     pub(super) config: &'a ResolvedConfig,
-    /// The resolved config that it would be shown now. It says what the agent may do.
+    /// The resolved config that it would be shown now. It decides what the agent may do.
     pub(super) granted: Arc<ResolvedConfig>,
     pub(super) intake: &'a Intake,
     /// The view that the step was taken with; none for a call that a command line makes.
     pub(super) view: Option<&'a StepView>,
     pub(super) now: Timestamp,
-    /// The rest of the turn's limits and of the accounts, the less of both.
+    /// The rest of the turn's limits or of the accounts, whichever is less.
     pub(super) left: Available,
-    /// The reserves of open work of which the rest will be available again.
+    /// The reserves of open work, whose unused part will become available again.
     pub(super) lent: Amount,
     /// The source of the tightest limit, for people.
     pub(super) of: &'static str,
-    /// Number of runs that came of the same message so far.
+    /// Number of runs that resulted from the same message so far.
     pub(super) runs: u64,
-    /// The open dispatches of the run and its tree of agents. Looked up only for a step that may
-    /// hand something over.
+    /// The open dispatches of the run and its tree of agents. Read only for a step that may hand
+    /// work over.
     pub(super) handed_over: HandedOver,
     /// Number of dispatches of the step so far, and number of agents made for them below the
     /// caller.
@@ -75,7 +75,7 @@ pub(super) struct Scope<'a> {
     pub(super) own: Grant,
     /// The bounds of the turn besides its agent's own lists.
     pub(super) bounds: Bounds,
-    /// The operation that the present request would be.
+    /// The operation that the present request would become.
     pub(super) operation: OperationId,
     /// The boundary's grants so far, and its refusals.
     pub(super) granted_so_far: Decided,
@@ -99,21 +99,21 @@ impl Scope<'_> {
         }
     }
 
-    /// Returns whether a definition is there for the run. One that was added since the run began is
-    /// not.
+    /// Returns whether a definition is available to the run. One that was added since the run began
+    /// is not.
     pub(super) fn knows(&self, definition: &Definition) -> bool {
         self.config.ceiling.knew(definition)
     }
 
-    /// Checks whether the agent may have another work for it: now, and when the run began.
+    /// Checks whether the agent may give work to another: now, and when the run began.
     pub(super) fn may_hand_over(&self, other: &Definition) -> Result<(), Denied> {
         self.caller().may_hand_over(other, &self.own)?;
         let granted = self.config.ceiling.own_grant();
         self.caller_then().may_hand_over(other, &granted)
     }
 
-    /// Checks whether the agent may be answered by a model: now, by what its path permits now, and
-    /// when the run began.
+    /// Checks whether the agent may use a model: now, by what its path permits now, and when the
+    /// run began.
     pub(super) fn may_be_answered_by(
         &self,
         model: NamedModel<'_>,
@@ -149,13 +149,13 @@ impl Scope<'_> {
         })
     }
 
-    /// Returns whether what leaves this step rests on content from outside.
+    /// Returns whether the output of this step depends on content from outside.
     pub(super) fn is_untrusted(&self) -> bool {
         self.driving.run.is_untrusted_with(self.intake)
     }
 
-    /// Returns the approval that the present request needs of a user before a tool performs it: one
-    /// of a component, or of the host's own.
+    /// Returns the approval that a user has to give before a tool performs the present request: a
+    /// component's tool, or the host's own.
     pub(super) fn approval(
         &self,
         performer: &Performer,
@@ -180,7 +180,7 @@ impl Scope<'_> {
             tool,
             arguments,
         };
-        // The deadline of the run stands still until then.
+        // The clock of the run's deadline is stopped until then.
         let until = self.now.plus_ms(within_ms);
         Some(Approval::new(
             &exact,
@@ -207,7 +207,7 @@ impl Scope<'_> {
         refused(OperationOutcome::Denied)
     }
 
-    /// Refuses a request because a limit is met. The guest is told which.
+    /// Refuses a request because a limit is met. The guest learns which one.
     pub(super) fn limit(
         &mut self,
         tool: Option<&str>,
@@ -225,8 +225,8 @@ impl Scope<'_> {
         refused(OperationOutcome::Failed { failure })
     }
 
-    /// Refuses a request because a limit is met that has no code of its own. It may pass if open
-    /// work will give back some of what is lacking.
+    /// Refuses a request because a limit is met that has no code of its own. It may pass later if
+    /// open work will release a part of the missing amount.
     pub(super) fn limit_reached(
         &mut self,
         tool: Option<&str>,
@@ -263,8 +263,8 @@ impl Scope<'_> {
         let operation = self.operation;
         let mut decided = Decided::default();
         decided.note(capability, verdict, rule, detail);
-        // The log has the detail as the ledger has it: a guest's text may be long, or look like a
-        // log line.
+        // The log gets the detail as it is in the ledger: a guest's text may be long, or look like
+        // a log line.
         let detail = decided
             .decisions
             .first()
@@ -301,7 +301,7 @@ pub(super) fn refused(outcome: OperationOutcome) -> Resolved {
     at_once(outcome, false)
 }
 
-/// Resolves a request to an outcome that it has at once, and that may rest on content from outside.
+/// Resolves a request to an immediate outcome, which may depend on content from outside.
 pub(super) fn at_once(outcome: OperationOutcome, untrusted: bool) -> Resolved {
     let performer = Performer::Refused {
         outcome,

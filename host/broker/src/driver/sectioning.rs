@@ -1,7 +1,7 @@
 //! The sections of a run's prompts, made when it begins and recorded with its start.
 //!
-//! They are made once for an opening. A start that waits for its turn is begun anew each time that
-//! it is looked at, and would call the tools that list items each time.
+//! They are made once for an opening. A start that waits for a place begins again at each check,
+//! and would call the tools that list items each time.
 
 use super::context::SessionContext;
 use crate::ledger::{Through, entry, ledger_event};

@@ -1,6 +1,6 @@
 //! Events of the agent's own stream about a run of its active session.
 //!
-//! They tell of questions, of answers, and of the end of the session's time.
+//! They report questions, answers, and the end of the session's time.
 
 use super::error::DriverError;
 use super::state::Driver;
@@ -29,7 +29,7 @@ pub(super) struct RunChange<'a> {
 
 /// Returns the events of the agent's stream that go with an event of the run's.
 ///
-/// Without an agent that holds the slot for the run there are none.
+/// There are none unless an agent holds the slot for the run.
 ///
 /// # Errors
 /// The answer is not to the question that waits.
@@ -70,7 +70,7 @@ pub(super) fn timed_out(before: &Run, event: &Event) -> Vec<OperationId> {
 }
 
 impl Driver {
-    /// Terminates the session when its time is up and no run of it is open. Returns whether it did.
+    /// Terminates the session if its time is up and it has no open run. Returns whether it did.
     pub(super) async fn expire_idle(&mut self) -> Result<bool, DriverError> {
         let now = self.context.core.now();
         let Some(session) = self

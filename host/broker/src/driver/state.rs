@@ -1,4 +1,4 @@
-//! The state of one session's driver: the phase that it is in, and what outlasts a phase.
+//! The state of one session's driver: its phase, and the data that outlast a phase.
 
 use super::context::SessionContext;
 use super::driving::Owed;
@@ -20,11 +20,11 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 pub(super) struct Failures {
     /// Number of panics.
     pub(super) panics: u32,
-    /// Number of looks whose commit the store refused for what it holds.
+    /// Number of checks whose commit the store refused because of its content.
     pub(super) refused: u32,
 }
 
-/// A further attempt at an operation that the store refuses to record for what it holds.
+/// A further attempt at an operation that the store refuses to record because of its content.
 pub(super) struct RefusedAttempt {
     pub(super) operation: OperationId,
     pub(super) failure: DriverError,
@@ -41,12 +41,12 @@ pub(crate) struct Driver {
     pub(super) trouble: TroubleStreak,
     /// The ticket of the next step, while it waits for its turn.
     pub(super) ticket: Option<StepTicket>,
-    /// The place among the messages that the agent works on, or the turn for it.
+    /// The place among the messages that the agent works on, or the position in the queue for one.
     pub(super) place: Option<MessagePlace>,
     pub(super) phase: Phase,
     /// The newest turn after which the thread needs no compaction, or no further attempt at one.
     pub(super) roomy: Option<TurnId>,
-    /// The hints of the latest opening, which its start takes again if it is begun anew.
+    /// The hints of the latest opening, which its start reuses if it begins again.
     pub(super) hinted: Option<Hinted>,
     /// The sections of the latest opening, for the same.
     pub(super) sectioned: Option<Sectioned>,
@@ -57,7 +57,7 @@ pub(crate) struct Driver {
     /// The newest attempt that the store refused since the last inspection: trouble of the next
     /// inspection.
     pub(super) refused_attempt: Option<RefusedAttempt>,
-    /// Number of looks in a row that found something unreadable.
+    /// Number of checks in a row that found something unreadable.
     pub(super) unreadable: u32,
     /// The ledger's entries of a run that a panic made the driver forget.
     pub(super) owed: Option<Owed>,
@@ -67,8 +67,8 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Creates a driver that has not looked yet. It gives the permit to start back after its
-    /// first inspection, or when it steps.
+    /// Creates a driver that has not checked yet. It returns the permit to start after its first
+    /// check, or when it steps.
     pub(crate) fn new(core: Arc<Core>, seat: Seat) -> Self {
         Self {
             context: SessionContext {

@@ -45,8 +45,8 @@ const FAULTED_PAUSES: Backoff = Backoff {
 };
 
 impl Driver {
-    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own. False
-    /// when its turn is not there yet: nothing of what the step is to see was looked at for good.
+    /// Takes the next step: the agent's, or in a run that compacts its thread the host's own.
+    /// Returns false if it has no ticket yet; then no data for the step was read for good.
     pub(super) async fn step(&mut self, words: Vec<InputAccepted>) -> Result<bool, DriverError> {
         // The places for steps are a limit of their own.
         self.starting = None;
@@ -57,7 +57,7 @@ impl Driver {
             return Box::pin(self.step_compacting()).await.map(|()| true);
         }
         let entry = self.context.configured(driving)?;
-        // Before its turn: to load what was replaced takes time, and a slot of its own.
+        // Before it has its turn: loading replaced code takes time, and a slot of its own.
         let Some(component) = self.context.component(driving, &entry).await? else {
             let reason = format!(
                 "the component {} that this turn began with is gone",
@@ -75,7 +75,8 @@ impl Driver {
         let Some(StepTurn { seat, answer }) =
             StepTicket::turn(&mut self.ticket, &self.context.core, party, &entry)
         else {
-            // What is not stored yet begins anew, with what there is once its turn has come.
+            // A start that is not stored yet begins again with the present state once it has its
+            // turn.
             self.stale |= self.phase.beginning().is_some();
             return Ok(false);
         };
@@ -89,7 +90,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// Steps the agent once. It was let in, and what it sees is read from here on.
+    /// Steps the agent once. It has been admitted, and its data are read from here on.
     async fn step_agent(
         &mut self,
         words: Vec<InputAccepted>,
@@ -117,7 +118,7 @@ impl Driver {
                 &frozen.basis,
             )
             .await;
-        // Whoever is next has the place, unless nothing of this step ran.
+        // The next step gets the place, unless nothing of this step ran.
         let seat = matches!(stepped.outcome, Outcome::Busy).then_some(seat);
         store::point("broker.step.after");
         crate::guest_log::record(&driving.run.started.definition.0, &stepped.logs);
@@ -186,7 +187,7 @@ impl Driver {
         }
     }
 
-    /// Waits with a step of which nothing ran. Where there is only no room for it at the moment, it
+    /// Waits with a step that did not begin. If there is only no room for it at the moment, it
     /// keeps its turn.
     async fn not_begun(
         &mut self,
@@ -195,7 +196,7 @@ impl Driver {
         code: Digest,
     ) -> Result<(), DriverError> {
         let TurnedAway { why, decided } = turned_away;
-        // It is looked at anew by then.
+        // It is read again by then.
         drop(self.phase.take_agent());
         match why {
             NotAdmitted::Busy => {
@@ -210,8 +211,8 @@ impl Driver {
         }
     }
 
-    /// Notes for the ledger, once for each limit and wait, that the next step is kept waiting. A
-    /// run that is not stored yet is stored for it: nothing of it would remain otherwise.
+    /// Records in the ledger that the next step is delayed, once for each limit and wait. A run
+    /// that is not stored yet is stored for that: otherwise no trace of it would remain.
     async fn keep_waiting(
         &mut self,
         code: Digest,
@@ -345,7 +346,7 @@ struct StepTaken<'a> {
     decided: Decided,
 }
 
-/// An attempt at a step that came to nothing.
+/// An attempt at a step that failed.
 struct Attempt {
     code: Digest,
     usage: CallUsage,
@@ -353,7 +354,7 @@ struct Attempt {
 }
 
 impl SessionContext {
-    /// Resolves a step's requests and decides what follows from it.
+    /// Resolves a step's requests and plans its commit.
     async fn plan_step(&self, step: StepTaken<'_>) -> Result<Plan, DriverError> {
         let driving = step.driving;
         let code = step.code;
@@ -417,7 +418,7 @@ impl SessionContext {
     }
 
     /// Returns the ledger's entry for a step that this code took; none when there is nothing to
-    /// tell.
+    /// record.
     pub(super) fn step_decided(
         &self,
         driving: &Driving,
@@ -432,8 +433,8 @@ impl SessionContext {
     }
 }
 
-/// Returns the refusal of preferences that a step would keep in a turn that rests on content from
-/// outside; none of a step without any.
+/// Returns the refusal of preferences that a step would store in a turn that depends on content
+/// from outside; none of a step without any.
 fn unkept(run: &Run, effects: &[Effect]) -> Option<NotMade> {
     let keeps =
         |effect: &Effect| matches!(effect, Effect::Prefer { .. } | Effect::PreferForUser { .. });
@@ -455,13 +456,13 @@ fn unkept(run: &Run, effects: &[Effect]) -> Option<NotMade> {
 
 /// The reason why a step was not taken.
 enum NotTaken {
-    /// Nothing of it ran.
+    /// No part of it ran.
     NotBegun(NotAdmitted),
-    /// It failed: how, with details.
+    /// It failed, with the kind of fault and details.
     Failed(StepFault, String),
 }
 
-/// Returns the result of a step if it keeps the contract, and what it remembers has room.
+/// Returns the result of a step if it keeps the contract, and its memory fits the bounds.
 fn acceptable(run: &Run, prepared: &Prepared, result: StepResult) -> Result<StepResult, NotTaken> {
     let Prepared {
         agent,
@@ -478,8 +479,7 @@ fn acceptable(run: &Run, prepared: &Prepared, result: StepResult) -> Result<Step
         .map_err(|complaint| NotTaken::Failed(StepFault::Refused, complaint))
 }
 
-/// Checks that an agent has room for what a step wants to remember, in a run for a user in this
-/// role.
+/// Checks that a step's memory changes fit the agent's bounds, in a run for a user in this role.
 fn can_be_remembered(
     agent: &Agent,
     user: &UserId,

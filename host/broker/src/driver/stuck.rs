@@ -1,6 +1,6 @@
-//! Quarantine of sessions with which a driver cannot go on, however often it tries.
+//! Quarantine of sessions with which a driver cannot continue, however often it tries.
 //!
-//! The operator is told.
+//! The operator is notified.
 
 use super::error::DriverError;
 use super::phase::Phase;
@@ -13,10 +13,10 @@ use std::time::Duration;
 use store::ReadError;
 use tokio::time::sleep;
 
-/// Number of looks in a row at an unreadable session, after which it is put into quarantine.
+/// Number of checks in a row that find a session unreadable, after which it is put into quarantine.
 const UNREADABLE_MAX: u32 = 5;
-/// The time between two polls at whether the disk fails after a session was put into quarantine, in
-/// milliseconds. It is shorter than a failure counts.
+/// The time between two checks for a disk failure after a session was put into quarantine, in
+/// milliseconds. It is shorter than the time for which a failure counts.
 const POLL_AGAIN_MS: u64 = 1_000;
 /// Number of panics in a row, after which not even the end of the turn can be recorded.
 const PANICS_MAX: u32 = 6;
@@ -38,9 +38,9 @@ impl Driver {
             .then(|| format!("the host panics whatever it tries for it: {panic}"))
     }
 
-    /// Puts the session into quarantine. Nothing of it that is only in memory could be recorded.
+    /// Puts the session into quarantine. Data that exist only in memory could not be recorded.
     ///
-    /// Returns false when it was released meanwhile, and is to be looked at again.
+    /// Returns false if it was released meanwhile, and has to be checked again.
     pub(super) async fn quarantine(&mut self, reason: String) -> bool {
         let session = self.context.session;
         let since = self.context.core.now();
@@ -87,8 +87,7 @@ async fn inspect_again(core: Arc<Core>, session: SessionId) {
     core.stopping.run_until_cancelled(inspection).await;
 }
 
-/// Returns whether stored data does not read as what it should be. Only the operator can change
-/// that.
+/// Returns whether stored data is not in the expected form. Only the operator can change that.
 fn is_unreadable(failure: &DriverError) -> bool {
     match failure {
         DriverError::Corrupt(_) | DriverError::Missing(_) => true,

@@ -1,16 +1,16 @@
-//! The people outside who hear what a run says.
+//! The people outside who receive a run's messages.
 
 use domain::connector::Destination;
 use domain::event::{InputAccepted, Source};
 use domain::queue::WaitKind;
 
-/// The subscribers of a run, as far as its inputs were looked at.
+/// The subscribers of a run, from the inputs read so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Subscribers {
     pub(super) destination: Option<Destination>,
-    /// Number of the run's inputs that were looked at.
+    /// Number of the run's inputs that were read.
     pub(super) inputs: usize,
-    /// True if the run began with words of a trigger of which nobody is to hear: no others join it.
+    /// True if the run began with words of a trigger whose replies go nowhere: no others join it.
     pub(super) is_unheard: bool,
 }
 
@@ -24,7 +24,7 @@ impl Subscribers {
         subscribers
     }
 
-    /// Looks at the next input of the run; none for one that was erased, which came from nobody.
+    /// Reads the next input of the run; none for an erased one, which has no sender.
     pub(super) fn inspect(&mut self, input: Option<&InputAccepted>) {
         if let Some(input) = input {
             let is_apart = matches!(input.source, Source::Trigger { .. })

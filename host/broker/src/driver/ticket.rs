@@ -1,10 +1,10 @@
 //! The ticket of a session's next step: first a permit among the steps of all sessions, then one of
 //! the runtime.
 //!
-//! Only what has both begins, and only then is read what it is to see. People wait in the fair
-//! queue for a place, in which the steps of one component are a section as large as it has calls at
-//! a time. So who has a place finds the component's gate open, and waits in the runtime for work
-//! that is no step: calls of tools, and whatever was run again.
+//! A step begins only with both permits, and only then is its view read. The steps wait in a fair
+//! queue for a place, in which the steps of one component form a section as large as its maximum of
+//! calls at a time. So a step with a place finds the component's gate open. In the runtime it waits
+//! only for other work: calls of tools, and repeated calls.
 
 use crate::catalogue::Entry;
 use crate::core::Core;
@@ -19,20 +19,20 @@ use tokio_util::sync::ReusableBoxFuture;
 /// The runtime's answer to whether a step is let in.
 type Answer = Result<Admission, TurnedAway>;
 
-/// A ticket. It keeps its turn for as long as it is there, whether somebody waits for it at the
-/// moment or not.
+/// A ticket. It keeps its turn as long as it exists, whether or not a task waits for it at the
+/// moment.
 pub(super) struct StepTicket {
     party: Party,
-    // Before the place, so that whoever has that next finds the slot free.
+    // Before the place, so that the next holder of the place finds the slot free.
     admitting: Admitting,
     permit: Ticket,
 }
 
-/// The runtime's part, which comes after the place.
+/// The runtime's part, which follows the place.
 enum Admitting {
-    /// It is asked with the next inspection.
+    /// It will be requested at the next check.
     Unasked,
-    /// It is asked, and does not answer yet.
+    /// It was requested, without an answer yet.
     Asked(ReusableBoxFuture<'static, Answer>),
     /// It has answered.
     Answered(Answer),
@@ -44,7 +44,7 @@ pub(super) struct StepTurn {
     pub(super) answer: Answer,
 }
 
-/// The place of a step, and for whom it is.
+/// The place of a step, and its party.
 pub(super) struct Seat {
     party: Party,
     permit: Permit,
@@ -68,8 +68,7 @@ impl StepTicket {
         }
     }
 
-    /// Waits until an inspection of it is worth while: the place is there, or the runtime has
-    /// answered.
+    /// Waits until a check of it is worth while: the place is free, or the runtime has answered.
     pub(super) async fn called(&mut self) {
         match &mut self.admitting {
             Admitting::Unasked => self.permit.called().await,
@@ -81,15 +80,15 @@ impl StepTicket {
         }
     }
 
-    /// Returns the turn of the next step, if it is there: otherwise its ticket is kept. Without
-    /// others in the way it is there at once.
+    /// Returns the turn of the next step, if it is available; otherwise keeps its ticket. Without
+    /// competing steps it is available at once.
     pub(super) fn turn(
         kept: &mut Option<Self>,
         core: &Core,
         party: Party,
         entry: &Arc<Entry>,
     ) -> Option<StepTurn> {
-        // Whose turn it was before, has given it up.
+        // Another party that had the ticket has given it up.
         drop(kept.take_if(|ticket| ticket.party != party));
         let ticket = kept.take().unwrap_or_else(|| Self::ask(&core.steps, party));
         let Self {
@@ -140,7 +139,8 @@ impl StepTicket {
     }
 }
 
-/// A step of a run's agent, as whoever asks for a place: in the section of its component.
+/// Returns a step of a run's agent as a party that requests a place, in the section of its
+/// component.
 pub(super) fn step_of(started: &RunStarted, entry: &Entry) -> Party {
     let permits = usize::try_from(entry.grant.limits.concurrency_max).unwrap_or(usize::MAX);
     let section = Section {
@@ -153,7 +153,7 @@ pub(super) fn step_of(started: &RunStarted, entry: &Entry) -> Party {
     }
 }
 
-/// Asks the runtime, for whoever waits for its answer now and then.
+/// Requests a slot of the runtime; the answer is awaited from time to time.
 fn admission(runtime: &Runtime, entry: &Arc<Entry>) -> ReusableBoxFuture<'static, Answer> {
     let runtime = runtime.clone();
     let entry = entry.clone();

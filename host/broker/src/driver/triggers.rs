@@ -1,11 +1,11 @@
 //! The host's own tools by which an agent sets itself triggers.
 //!
-//! A trigger that is set or removed is part of the commit that decides it, so it happens once. The
-//! edge finds it in the store like any other. What a turn may do narrows with the work that it
-//! comes of, and a trigger is fired without that: so only a turn that may do as much as a user's
-//! own message sets one, and only if it heard nothing but such messages. Otherwise the words of a
-//! trigger, which may be a stranger's, could set the next one. In a turn that rests on content from
-//! outside its user agrees first (`driver/lasting.rs`).
+//! A trigger is set or removed in the commit of the step that decides it, so it happens once. The
+//! edge finds it in the store like any other. The rights of a turn narrow with the work that caused
+//! it, but a trigger is fired without these limits. So only a turn with the rights of a user's own
+//! message sets one, and only if it had no other inputs. Otherwise the words of a trigger, which
+//! may be a stranger's, could set the next one. In a turn that depends on content from outside its
+//! user has to approve first (`driver/lasting.rs`).
 
 use super::context::SessionContext;
 use super::error::DriverError;
@@ -48,7 +48,7 @@ impl SessionContext {
         arguments: Map<String, Value>,
         sent: &mut Vec<Sent>,
     ) -> Result<Resolved, DriverError> {
-        // What grants them may have been taken away since the turn began.
+        // The right to them may have been withdrawn since the turn began.
         if let Err(denied) = scope.caller().may_have(TRIGGERS_WRITE) {
             return Ok(scope.deny_tool(name, &denied));
         }
@@ -66,7 +66,7 @@ impl SessionContext {
             || started.spawn_depth > 0
             || !started.denies.is_empty()
             || self.is_narrower_than_path(scope);
-        // Those of this step are not among the run's yet.
+        // The inputs of this step are not among the run's yet.
         let taken = scope.driving.run.claimed.iter();
         let taken: Vec<InputId> = taken.chain(&scope.intake.claimed).copied().collect();
         if is_narrowed || !self.are_of_users(&taken).await? {
@@ -101,8 +101,8 @@ impl SessionContext {
         !started.permissions.beyond(&of_path).are_all()
     }
 
-    /// Returns whether all inputs are a user's own words: neither those of a trigger, of another
-    /// agent or a reminder, nor words that are marked as content from outside.
+    /// Returns whether all inputs are a user's own words. Words of a trigger, another agent or a
+    /// reminder are not, nor are words marked as content from outside.
     async fn are_of_users(&self, inputs: &[InputId]) -> Result<bool, DriverError> {
         for input in inputs {
             let Some((input, _)) = self.store().input(*input).await? else {
@@ -116,7 +116,7 @@ impl SessionContext {
                 | Source::LateReply { .. }
                 | Source::Reminder { .. } => false,
             };
-            // A user's own words may quote somebody else's; then the user is asked.
+            // A user's own words may quote another person's; then the user is asked.
             let is_marked = input.message.is_some_and(|message| {
                 message.untrusted && !message.said_by().is_some_and(|it| it.is_user())
             });
@@ -150,7 +150,7 @@ impl SessionContext {
         let listed: Vec<Value> = rows.iter().map(|row| view(row, &prefix)).collect();
         let text = json!({ "triggers": listed }).to_string();
         let parts = vec![Part::text(text)];
-        // What a marked turn had one say is marked wherever it is read again.
+        // A trigger's text that a marked turn wrote is marked wherever it is read again.
         let untrusted = rows.iter().any(is_marked);
         Ok(at_once(OperationOutcome::Parts { parts }, untrusted))
     }
@@ -180,7 +180,7 @@ impl SessionContext {
             Ok(None) => return Ok(failed(INVALID_ARGUMENTS, "its time has passed already")),
             Err(error) => return Ok(failed(INVALID_ARGUMENTS, error.to_string())),
         };
-        // The guard counts what is stored, so what this step sets besides comes off its bound.
+        // The guard counts stored triggers only, so its bound excludes the others of this step.
         let set = sent
             .iter()
             .flat_map(|sent| &sent.events)
@@ -296,7 +296,7 @@ fn view(row: &TriggerRow, prefix: &str) -> Value {
 }
 
 impl Scope<'_> {
-    /// Adds what a call does to a trigger to the step's commit. Returns the call with its result.
+    /// Adds the trigger change of a call to the step's commit. Returns the call with its result.
     fn changes_trigger(&mut self, change: Change, sent: &mut Vec<Sent>) -> Resolved {
         let Change {
             tool,

@@ -84,7 +84,7 @@ mod tests {
             [400, 800, 1_600, 3_200, 5_000, 5_000]
         );
         pause(false, true);
-        // A driver that was overtaken looks again at once, but not if it is overtaken over and
+        // A driver that was overtaken checks again at once, but not if it is overtaken over and
         // over.
         assert_eq!(
             [

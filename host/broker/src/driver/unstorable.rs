@@ -1,6 +1,6 @@
-//! The end of a turn by a commit that can never be stored, whenever it is tried.
+//! The end of a turn because of a commit that can never be stored.
 //!
-//! Otherwise the commit would be tried for ever.
+//! Otherwise the commit would be retried for ever.
 
 use super::driving::Driving;
 use super::error::DriverError;
@@ -15,20 +15,20 @@ use domain::run::recover::lost;
 use domain::step::Failure;
 use store::{Clash, CommitError, Conflict};
 
-/// The code of the end of a turn, and of its work, when something of it could not be stored.
+/// The code of the end of a turn, and of its work, when part of it could not be stored.
 const CODE: &str = "not-storable";
-/// Number of looks in a row whose commit the store refused for what it holds, after which no
-/// further try is made.
+/// Number of checks in a row whose commit the store refused because of its content, after which no
+/// further attempt is made.
 const REFUSED_MAX: u32 = 5;
 
 impl Driver {
-    /// Ends the turn when trouble says that something of it can never be stored.
+    /// Ends the turn if the trouble means that part of it can never be stored.
     ///
     /// The results of its work count as failed, with their cost. If that cannot be stored either,
     /// the turn ends without them: its open work counts as cut off. A turn whose start cannot be
     /// stored leaves its inputs as dead letters. Returns the reason for a quarantine when none of
-    /// that can be stored. A commit that the store refuses for what it holds is first tried a few
-    /// times more.
+    /// that can be stored. A commit that the store refuses because of its content is first retried
+    /// a few times.
     pub(super) async fn end_what_cannot_be_stored(
         &mut self,
         failure: &DriverError,
@@ -76,8 +76,8 @@ impl Driver {
 
     /// Takes trouble with the record of a further attempt.
     ///
-    /// The work asks for the attempt over and over. What the store refuses for what it holds is
-    /// kept, so that the next inspection counts it and ends the turn when that never helps.
+    /// The work requests the attempt repeatedly. One that the store refuses because of its content
+    /// is kept, so that the next check counts it and ends the turn if no retry succeeds.
     pub(super) fn keep_or_stumble(&mut self, operation: OperationId, failure: DriverError) {
         if refusal(&failure).is_none() {
             return self.stumble(&failure);
@@ -99,8 +99,8 @@ impl Driver {
     /// Counts this trouble, and returns the reason why the commit can never be stored; none when
     /// another try may help.
     ///
-    /// A commit that the store refuses for what it holds is decided and tried again a few times: a
-    /// guard may be missing against a change that comes from elsewhere.
+    /// A commit that the store refuses because of its content is decided and tried again a few
+    /// times: a guard against a change from elsewhere may be missing.
     fn never_stored(&mut self, failure: &DriverError) -> Option<String> {
         let reason = refusal(failure)?;
         if matches!(failure, DriverError::Commit(CommitError::Unstorable { .. })) {
@@ -111,7 +111,7 @@ impl Driver {
     }
 }
 
-/// Returns the reason why the store refuses a commit whenever it is tried, if that is the trouble.
+/// Returns the reason why the store would always refuse a commit, if that is the trouble.
 fn refusal(failure: &DriverError) -> Option<String> {
     match failure {
         DriverError::Commit(CommitError::Unstorable { source }) => Some(source.to_string()),
@@ -119,7 +119,7 @@ fn refusal(failure: &DriverError) -> Option<String> {
             clash: Clash::Row,
             detail,
         })) => Some(format!("it contradicts what is stored ({detail})")),
-        // The cause may cite what others said, and is in the log.
+        // The cause may quote other people's words, and is in the log.
         DriverError::Commit(CommitError::Unreadable { .. }) => {
             Some("it rests on something stored that cannot be read".to_owned())
         }
@@ -147,7 +147,7 @@ impl Driving {
                     ))
                 });
         self.arrived = arrived.collect();
-        // No longer decided: whether a call goes on in another segment.
+        // Void now: the decision whether a call continues in another segment.
         self.continued.clear();
     }
 }

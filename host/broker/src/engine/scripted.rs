@@ -1,4 +1,5 @@
-//! A scripted engine: its guests do what a test has written down, one outcome after the other.
+//! A scripted engine: its guests return the outcomes that a test has written down, one after the
+//! other.
 //!
 //! It has the methods of the runtime that the broker calls, and no more.
 
@@ -72,7 +73,7 @@ impl Component {
 #[derive(Debug)]
 pub(crate) struct Admission;
 
-/// The script of all guests, and the record of how far they came. Clones are the same engine.
+/// The script of all guests, and the record of their progress. Clones are the same engine.
 #[derive(Clone, Default)]
 pub struct Runtime(Arc<Mutex<Script>>);
 
@@ -103,7 +104,7 @@ impl Runtime {
         self.script().steps.extend(outcomes);
     }
 
-    /// Has the next step last until the test says how it ends.
+    /// Makes the next step last until the test ends it.
     pub(crate) fn blocked_step(&self) -> oneshot::Sender<Outcome<StepResult>> {
         let (end, ended) = oneshot::channel();
         let step = async { ended.await.unwrap() };
@@ -111,7 +112,7 @@ impl Runtime {
         end
     }
 
-    /// Has the next call of a tool be this, which may look at what is stored by then.
+    /// Sets the next call of a tool, which may read the data stored by then.
     pub(crate) fn call(&self, call: impl Future<Output = ToolOutcome> + Send + 'static) {
         self.script().calls.push_back(call.boxed());
     }

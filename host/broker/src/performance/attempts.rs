@@ -24,10 +24,9 @@ const PAUSES: Backoff = Backoff {
 
 /// The payer of further attempts at a call, who records each before it is made.
 pub(crate) trait AttemptPayer: Debug + Send + Sync {
-    /// Asks for another attempt. None when it could not be recorded just now.
+    /// Requests another attempt. None when it could not be recorded just now.
     ///
-    /// Where nobody drives the session any more, there is no answer: the work is about to be
-    /// dropped.
+    /// If the session has no driver any more, there is no answer: the work is about to be dropped.
     fn ask(
         &self,
         operation: OperationId,
@@ -116,19 +115,19 @@ impl<'a> Attempts<'a> {
         course.noted = 0;
     }
 
-    /// Asks for another attempt, with so many tokens more. The error is the reason why there is
-    /// none, for people.
+    /// Requests another attempt, with so many tokens more. The error is the reason for a refusal,
+    /// for people.
     pub(crate) async fn again(&self, more_tokens: u64) -> Result<(), String> {
         self.ask_again(more_tokens, Amount::default()).await
     }
 
-    /// Asks for another attempt, for whose prompt a summary is made that may cost so much more. The
-    /// error is the reason why there is none, for people.
+    /// Requests another attempt, whose prompt needs a summary that may cost so much more. The error
+    /// is the reason for a refusal, for people.
     pub(crate) async fn again_beside(&self, beside: Amount) -> Result<(), String> {
         self.ask_again(0, beside).await
     }
 
-    /// Notes the attempts at a summary, of which each may have spent what was reserved for it.
+    /// Adds the attempts at a summary, each of which may have spent its reserve.
     pub(crate) fn summarised(&self, attempts: &[Attempt], beside: Amount) {
         let spent = attempts
             .iter()
@@ -185,7 +184,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// Returns the number of another attempt, after those of this completion that ended. The error
-    /// is the reason why there is none, for people.
+    /// is the reason for a refusal, for people.
     pub(crate) async fn afford(&self, ended: &[Attempt]) -> Result<u32, String> {
         let is_unused = {
             let mut course = self.course();
@@ -214,7 +213,7 @@ impl<'a> Attempts<'a> {
     }
 
     fn course(&self) -> MutexGuard<'_, Course> {
-        // Nothing panics between two changes of it that belong together.
+        // Nothing panics between two related changes of it.
         self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -237,9 +236,8 @@ impl Course {
     }
 }
 
-/// Returns an attempt with what is charged for it: its usage or, where that is not known, what was
-/// reserved. One that failed may have used more than was told of it, so that it is charged with its
-/// reservation unless it used more.
+/// Returns an attempt with its charge: its usage or, if that is not known, its reserve. A failed
+/// one may have used more than was reported, so it is charged its reserve unless it used more.
 fn charged(attempt: Attempt, reserved: Amount) -> Attempt {
     let has_failed = attempt.error.is_some();
     let usage = attempt.usage.filter(|usage| {

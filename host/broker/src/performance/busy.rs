@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The time that stopped work has to end, in milliseconds. What it did last is then on record.
+/// The time that stopped work has to end, in milliseconds. Its last decisions are then recorded.
 const STOPPED_MS_MAX: u64 = 1_000;
 
 /// Work under way. It is stopped when this is dropped.
@@ -17,7 +17,7 @@ pub(crate) struct Busy {
     audit: CallAudit,
     /// The ledger's entry, without the content of the call audit.
     entry: BoundaryDecided,
-    /// True if the ledger has an entry for it already.
+    /// True if the ledger already has an entry for it.
     reported: bool,
 }
 
@@ -35,8 +35,8 @@ impl Busy {
         }
     }
 
-    /// Returns the ledger's entry for the work so far, which goes on. None when there is nothing
-    /// new to tell.
+    /// Returns the ledger's entry for the work so far, which continues. None when there is nothing
+    /// new to record.
     pub(crate) fn so_far(&mut self, time: Timestamp) -> Option<Event> {
         let (decided, egress) = self.audit.take();
         // Every call of a tool is on record with its code and its grant, even if it asked for
@@ -55,7 +55,7 @@ impl Busy {
     }
 
     /// Returns the ledger's entry for the work, which ends here. None when there is nothing new to
-    /// tell.
+    /// record.
     pub(crate) fn ended(mut self, time: Timestamp) -> Option<Event> {
         let reported = self.so_far(time);
         drop(self.work);

@@ -1,5 +1,5 @@
-//! Command lines over an agent's skills: as far as the results of a line's calls go, it is carried
-//! out anew.
+//! Command lines over an agent's skills. A line is executed again from its start, up to the first
+//! call without a result.
 
 use crate::computing::Computes;
 use crate::core::Core;
@@ -15,7 +15,7 @@ use domain::step::{Failure, OperationOutcome};
 use shell::{Answered, LineOutcome};
 use std::sync::Arc;
 
-/// Bytes of the result of a call that a line is given; the rest is left out.
+/// Maximum bytes of a call's result that a line gets; the rest is left out.
 const RESULT_BYTES_MAX: usize = 512 << 10;
 
 /// One segment of a command line: up to its end, or to the next call that it needs.

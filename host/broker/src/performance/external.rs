@@ -1,7 +1,7 @@
 //! Outbound messages to external agents: one try of one outbound message, through the one way out.
 //!
-//! Every try has the same idempotency key and the same body, and a signature of its own. What comes
-//! back is judged by its status and `Retry-After` alone; its body is not read.
+//! Every attempt has the same idempotency key and the same body, and a signature of its own. The
+//! response is judged by its status and `Retry-After` alone; its body is not read.
 
 use crate::core::Core;
 use crate::external::{Signed, name_of};
@@ -32,7 +32,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The beginning of the origin of a message that another agent sent.
 const OF_AGENT: &str = "agent:";
 
-/// One try of an outbound message.
+/// One attempt at an outbound message.
 pub(crate) struct OutboundMessage<'a> {
     pub(crate) core: &'a Arc<Core>,
     pub(crate) started: &'a RunStarted,
@@ -60,7 +60,7 @@ struct Sent {
 impl OutboundMessage<'_> {
     pub(crate) async fn perform(self) -> Performed {
         if is_delivered(self.open.state.as_deref()) {
-            // It was taken before, and the time for its answer is over.
+            // It was accepted before, and the time for its answer is over.
             return Performed::ended(Ended::TimedOut);
         }
         let served = self.core.served();
@@ -188,7 +188,7 @@ impl OutboundMessage<'_> {
             .map_err(|_| unreadable())
     }
 
-    /// Returns the body of the request. It is the same for every try.
+    /// Returns the body of the request. It is the same for every attempt.
     fn body(&self, program: &ExternalSettings, session: &str) -> Result<Value, Failure> {
         let Some(first) = self.messages.first() else {
             let none = "there are no such messages in this turn";
@@ -221,7 +221,7 @@ impl OutboundMessage<'_> {
     }
 }
 
-/// Returns a blob as the program is told of it; none for any other part.
+/// Returns a blob in the form that the program gets; none for any other part.
 fn attachment(part: &Part) -> Option<Value> {
     match part {
         Part::Blob {

@@ -1,4 +1,4 @@
-//! Command lines on threads of their own: their parser calls itself, and what they do takes time.
+//! Command lines on threads of their own: their parser is recursive, and their work takes time.
 //!
 //! Users take turns at the places, and no user has all of them.
 
@@ -29,7 +29,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A command line, with what it finds.
+/// A command line, with its environment.
 pub(super) struct Line {
     pub(super) command: String,
     pub(super) skills: Arc<SkillSet>,
@@ -37,7 +37,7 @@ pub(super) struct Line {
     pub(super) answered: Vec<Answered>,
 }
 
-/// Carries a line out, as far as the results of its calls go. It stops when nobody waits for it any
+/// Executes a line, as far as the results of its calls go. It stops when no caller waits for it any
 /// more, and when it has worked too long. While it waits for a place, nothing is computed.
 pub(super) async fn carried_out(
     started: &RunStarted,
@@ -53,7 +53,7 @@ async fn place(lines: &Arc<FairSemaphore>, party: Party, computes: &Computes) ->
     computes.while_waiting(lines.enter(party)).await
 }
 
-/// Returns whose turn it is: the user's, in a section of their own.
+/// Returns the party of the place: the user, in a section of their own.
 fn party(started: &RunStarted) -> Party {
     Party::from(started).in_section(started.user_id.as_str(), LINES_OF_USER_MAX)
 }
@@ -77,7 +77,7 @@ async fn on_thread<T: Send + 'static>(
         .name("command-line".to_owned())
         .stack_size(shell::STACK_BYTES)
         .spawn(move || {
-            // Its place is taken until it has ended, whether somebody waits for it or not.
+            // Its place is taken until it has ended, whether or not a caller waits for it.
             let _permit = permit;
             let began = Instant::now();
             let stopped: Stopped =
@@ -202,7 +202,7 @@ mod tests {
             });
         }
         for _ in 0..LINES_OF_USER_MAX {
-            // Each is asked for before any other goes on.
+            // Each requests a place before any other continues.
             while reported.try_recv().is_err() {
                 tokio::task::yield_now().await;
             }

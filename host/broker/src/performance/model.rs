@@ -80,7 +80,7 @@ struct Source {
     said: Vec<Message>,
 }
 
-/// A prompt, and the cut that it is made with.
+/// A prompt, and its cut.
 struct Draw {
     prompt: Prompt,
     cut: PromptCut,
@@ -103,7 +103,7 @@ pub(crate) struct Model<'a> {
     pub(crate) operation: &'a Operation,
     pub(crate) request: &'a ModelRequest,
     pub(crate) through: u64,
-    /// The call audit for what leaves the host.
+    /// The call audit for requests that leave the host.
     pub(crate) audit: &'a CallAudit,
     /// The stopwatch, which runs while the model is at work: neither while the call waits for a
     /// place nor in the pauses between attempts.
@@ -165,22 +165,21 @@ impl Model<'_> {
         self.core.serving.gateway_of_run(self.started, model)
     }
 
-    /// Returns whether the call may ask a model. A program in a model's place is started only by a
-    /// call that is on record as one that is not repeated.
+    /// Returns whether the call may use a model. A program in a model's place is started only by a
+    /// call that is recorded as not repeatable.
     fn may_ask(&self, route: &ResolvedModel) -> bool {
         !route.is_program || self.operation.effect == EffectClass::NonIdempotent
     }
 
-    /// Returns whether a reply may be asked for again. A program without a session that goes on
-    /// would be told everything anew, and do its work again.
+    /// Returns whether a reply may be requested again. A program without a lasting session would
+    /// get the whole conversation again, and repeat its work.
     fn may_repair(&self, reply: &Reply) -> bool {
         let mut parts = reply.parts.iter();
         self.operation.effect != EffectClass::NonIdempotent
             || parts.any(|part| matches!(part, Part::Opaque { .. }))
     }
 
-    /// Returns whether a reply says nothing at all, though nothing kept the model from it, and it
-    /// may be asked once more.
+    /// Returns whether a reply is empty for no known reason, and may be requested once more.
     fn is_to_answer(&self, reply: &Reply) -> bool {
         let is_silent = |part: &Part| match part {
             Part::Text { text } => text.trim().is_empty(),
@@ -192,7 +191,7 @@ impl Model<'_> {
             && self.may_repair(reply)
     }
 
-    /// Returns a reply that was to be JSON without what stood around that.
+    /// Returns the JSON of a reply without the text around it.
     fn unwrapped(&self, mut reply: Reply) -> Reply {
         let text = text_of(&reply.parts);
         let document = bare(&text);
@@ -229,7 +228,7 @@ impl Model<'_> {
         }
     }
 
-    /// Asks until there is an acceptable reply, or none is to be had.
+    /// Calls the model until there is an acceptable reply, or none can be had.
     async fn ask(&self, draw: &mut Draw, deltas: &Watchers<'_>, trail: &Trail<'_>) -> Ended {
         let mut repairs = 0;
         let mut refusals = 0;
@@ -268,7 +267,7 @@ impl Model<'_> {
                     Some(cut_off @ CutOff::Length) => {
                         format!("{}, so make it shorter: {complaint}", cut_off.said())
                     }
-                    // Asked again, it would do the same again.
+                    // A further call would end in the same way.
                     Some(cut_off @ (CutOff::ContentFilter | CutOff::Refusal)) => {
                         return Ended::Failed(Failure::lasting("invalid-reply", cut_off.said()));
                     }
@@ -301,7 +300,7 @@ impl Model<'_> {
         }
     }
 
-    /// Puts on record how providers stand after a call.
+    /// Records the state of providers after a call.
     async fn search_outages(&self, gateway: &Gateway) {
         let core = self.core;
         core.outages
@@ -330,7 +329,7 @@ impl Model<'_> {
         };
         let messages = self.shown(source, &cut).await?;
         let tools = self.tools().await?;
-        // What a tool gives may stand in a block, so the explanation stays as it is in a run.
+        // A tool's output may be in a block, so the explanation stays as it is in a run.
         let has_blocks = !tools.is_empty() || speaker::has_blocks(&messages);
         let system = self.system().await?.explaining(has_blocks);
         Ok(Draw {
@@ -349,9 +348,9 @@ impl Model<'_> {
         })
     }
 
-    /// Returns the system prompt: the agent's own blocks, and behind them the sections that the
-    /// run began with. A call that may not use all of the agent's tools is not told of them, and
-    /// neither is a program, which has tools of its own.
+    /// Returns the system prompt: the agent's own blocks, followed by the sections that the run
+    /// began with. A call that may not use all of the agent's tools gets no sections about them,
+    /// and neither does a program, which has tools of its own.
     async fn system(&self) -> Result<SystemBlocks, PromptError> {
         let system = SystemBlocks::of_agent(self.request.system.clone());
         let (Toolset::All, Some(frozen)) = (&self.request.tools, self.started.sections) else {
@@ -390,7 +389,7 @@ impl Model<'_> {
         })
     }
 
-    /// Returns the messages of the prompt: the conversation without what is cut, and what is said
+    /// Returns the messages of the prompt: the conversation without the cut parts, and the messages
     /// for this call only.
     ///
     /// # Errors
@@ -421,9 +420,9 @@ impl Model<'_> {
         Ok(messages)
     }
 
-    /// Adds the notes that the run began with, before its own first message: what was said before
-    /// stays the beginning of the prompt, which a provider may have kept. The newest comes first,
-    /// however well it fits, so that a correction stands before what it corrects.
+    /// Adds the notes that the run began with, before its own first message: the earlier
+    /// conversation stays the beginning of the prompt, which a provider may have cached. The newest
+    /// comes first, however well it fits, so that a correction precedes the note that it corrects.
     ///
     /// A note that was forgotten meanwhile is left out.
     async fn add_hints(&self, messages: &mut Vec<Message>) -> Result<(), PromptError> {
@@ -492,14 +491,14 @@ impl Model<'_> {
 
     /// Returns the material that a model is to summarise, as one message.
     ///
-    /// It is as much as fits into the smallest window of the models that may be asked, and no more
-    /// bytes than that.
+    /// It is as much as fits into the smallest window of the models that may be called, within the
+    /// maximum of bytes.
     async fn to_be_summarised(
         &self,
         compaction: &Compaction,
         bytes_max: usize,
     ) -> Result<Message, PromptError> {
-        // Of another conversation only what was said since the user switched to it.
+        // From another conversation only the messages since the user switched to it.
         let (thread, compacted, first) = match &compaction.returns {
             Some(back) => (
                 Some(compaction.summarized_through),

@@ -1,4 +1,5 @@
-//! Searches of an agent's threads and notes, as far as all who read what they find may see it.
+//! Searches of an agent's threads and notes, limited to hits that all readers of the result may
+//! see.
 
 use crate::core::Core;
 use crate::performance::result::Performed;
@@ -16,9 +17,9 @@ use store::{Hit, ReadError, Store};
 pub(super) struct RecallQuery<'a> {
     pub(super) query: &'a str,
     pub(super) limit: u32,
-    /// True if only notes are looked for.
+    /// True if only notes are searched.
     pub(super) notes: bool,
-    /// True if only the user's own sessions are looked in.
+    /// True if only the user's own sessions are searched.
     pub(super) own: bool,
 }
 
@@ -81,8 +82,7 @@ async fn found(
     }
 }
 
-/// Returns the sessions of an agent in which a run may find something, by the roles of those who
-/// read it.
+/// Returns the sessions of an agent that a run may search, by the roles of those who read it.
 async fn searched(
     store: &Store,
     started: &RunStarted,
@@ -98,8 +98,8 @@ async fn searched(
     Ok(searched_for(&readers))
 }
 
-/// Returns a hit as the agent is told of it, with the user in whose session it was said. It has an
-/// id only if it is a note, and a mark only if it rests on content from outside.
+/// Returns a hit in the form that the agent gets, with the user of its session. It has an id only
+/// if it is a note, and a mark only if it depends on content from outside.
 fn describe(hit: &Hit) -> Value {
     let mut described = json!({
         "text": hit.text,

@@ -1,4 +1,4 @@
-//! The result of a piece of work, and what it makes of its operation.
+//! The result of a piece of work, and the resulting state of its operation.
 
 use domain::event::Event;
 use domain::id::OperationId;
@@ -69,7 +69,7 @@ impl Performed {
     }
 }
 
-/// The way in which work came to its result: an end, a loss by panic, or another segment to come.
+/// The way in which work ended: an end, a loss by panic, or another segment to follow.
 pub(crate) enum WorkOutcome {
     End(Ended),
     Lost,
@@ -85,13 +85,13 @@ pub(crate) enum WorkOutcome {
     Call(shell::Wanted),
 }
 
-/// The state in which a segment leaves its operation, with the companions of that in its commit.
+/// The state in which a segment leaves its operation, with the other parts of its commit.
 pub(crate) enum SegmentOutcome {
     /// The operation has its outcome.
     Settled(Box<Settlement>, CommitExtras),
-    /// Another segment is to come.
+    /// Another segment follows.
     Continues(Box<Continuation>, CommitExtras),
-    /// Another segment is to come after a call, which is to be resolved first.
+    /// Another segment follows after a call, which has to be resolved first.
     Calls(WantedCall, CommitExtras),
 }
 
@@ -176,7 +176,8 @@ impl Performed {
     }
 }
 
-/// Returns the end of a call that met a limit on its segments. What the last one wrote is dropped.
+/// Returns the end of a call that reached the limit of its segments. The writes of the last one are
+/// dropped.
 fn exceeded(why: String, open: &Open, now: Timestamp, extras: CommitExtras) -> SegmentOutcome {
     let failure = Failure::lasting("limit-reached", why);
     let settlement = settlement(&open.operation, Ended::Failed(failure), now);

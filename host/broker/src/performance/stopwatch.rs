@@ -1,4 +1,4 @@
-//! The active time of a run: the awake time in which models or tools were at work for it.
+//! The active time of a run: the awake time in which models or tools worked for it.
 //!
 //! Work side by side counts once.
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Measures the active time of one run while this process drives it.
 ///
-/// It runs while anything is at work, and not while work waits for its place. Measured time is no
+/// It runs while any work is active, and not while work waits for its place. Measured time is no
 /// part of the run until it is recorded with an outcome. Time in which the host is down, or its
 /// process is stopped, is never measured.
 #[derive(Debug, Clone)]
@@ -32,9 +32,9 @@ struct Measured {
     at_work: usize,
     /// The start of the present stretch; none while nothing is at work.
     since: Option<Instant>,
-    /// The time measured before that, without what is recorded.
+    /// The time measured before that, without the recorded time.
     before: Duration,
-    /// The unrecorded time that had passed when the work last came further.
+    /// The unrecorded time at the last progress of the work.
     progress: Duration,
     /// The unrecorded time up to which each piece of quiet work counts as coming further.
     quiet: BTreeMap<u64, Duration>,
@@ -64,8 +64,8 @@ impl Stopwatch {
         }
     }
 
-    /// Counts one more piece of work, as [`Self::start`] does. It shows nothing while it is at work
-    /// and has a time limit of its own: until that is over, the run is not idle.
+    /// Counts one more piece of work, as [`Self::start`] does. It shows no progress while it is
+    /// active and has a time limit of its own: until that is over, the run is not idle.
     pub(crate) fn start_quiet(&self, limit_ms: u64) -> AtWork {
         let mut at_work = self.start();
         let mut measured = self.measured();
@@ -85,14 +85,14 @@ impl Stopwatch {
         u64::try_from(unrecorded.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Notes that work came further: what is at work is not idle.
+    /// Records progress: active work is not idle.
     pub(crate) fn progressed(&self) {
         let mut measured = self.measured();
         measured.progress = measured.unrecorded((self.now)());
     }
 
-    /// Returns the milliseconds that are measured since something was recorded, or work came
-    /// further. Quiet work comes further until its time limit is over.
+    /// Returns the milliseconds measured since the last record or progress. Quiet work counts as
+    /// progressing until its time limit is over.
     pub(crate) fn idle_ms(&self) -> u64 {
         let measured = self.measured();
         let progress = measured.quiet.values().copied();

@@ -1,5 +1,5 @@
-//! The telemetry of one call of a model. It costs one read of a number a chunk of the reply while
-//! nobody listens.
+//! The telemetry of one call of a model. Without a listener it costs one read of a number for each
+//! chunk of the reply.
 
 use crate::core::Core;
 use domain::error_code::{self, ErrorCategory};
@@ -20,11 +20,11 @@ pub(super) struct Telling<'a> {
     operation: &'a Operation,
     /// True if the text of its replies is for the user, and not for the agent alone.
     is_shown: bool,
-    /// True while chunks of a reply come.
+    /// True while chunks of a reply arrive.
     streams: AtomicBool,
 }
 
-/// A call that was told of, until its end.
+/// A call whose start was sent, until its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallUnderWay<'a> {
     /// The name of the model, as the agent gave it.
@@ -67,7 +67,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// A chunk of a reply came.
+    /// Reports a chunk of a reply.
     pub(super) fn said(&self, attempt: u32, seq: u64, delta: &Delta) {
         if seq == 0 {
             self.streams.store(true, Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// The call came to its end.
+    /// Reports the end of the call.
     pub(super) fn answered(&self, asked: CallUnderWay<'_>, completion: &Completion) {
         let elapsed = asked.at.elapsed();
         let had_begun = self.streams.swap(false, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Returns the model of a name; none if it is not configured any more.
+    /// Returns the model of a name; none if it is no longer configured.
     fn resolved(&self, model: Option<&str>) -> Option<ResolvedModel> {
         let gateway = self.core.serving.gateway_of_run(self.started, model);
         gateway.resolve(model).ok()
@@ -162,7 +162,7 @@ impl<'a> Telling<'a> {
     }
 }
 
-/// Adds what the attempts at a reply took.
+/// Adds the usage of the attempts at a reply.
 fn spent(event: TelemetryEvent, attempts: &[Attempt], elapsed: Duration) -> TelemetryEvent {
     let reported = || attempts.iter().filter_map(|attempt| attempt.usage);
     let input: u64 = reported().map(|usage| usage.input_tokens).sum();
@@ -184,7 +184,7 @@ fn spent(event: TelemetryEvent, attempts: &[Attempt], elapsed: Duration) -> Tele
     }
 }
 
-/// Returns the error that a call ended with. What the provider said of it is not told.
+/// Returns the error with which a call ended, without the provider's text.
 fn error(failure: &Failure) -> TelemetryError {
     let broke_off = matches!(
         failure,

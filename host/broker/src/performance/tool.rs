@@ -1,4 +1,4 @@
-//! Calls of tools: the grant is bound to what the agent may use, and the result becomes an outcome.
+//! Calls of tools: the grant is narrowed to the agent's rights, and the result becomes an outcome.
 
 use crate::asking::ready;
 use crate::buckets::{CallBuckets, behalf};
@@ -130,8 +130,8 @@ impl Tool<'_> {
         Performed::ended(Ended::Failed(failure))
     }
 
-    /// Waits for a place among the calls of the tool's component; none where it is not there. It
-    /// may take long, so all that is checked is checked afterwards.
+    /// Waits for a place among the calls of the tool's component; none if the component does not
+    /// exist. It may take long, so all checks are made after it.
     async fn place(&self) -> Option<ToolPlace> {
         let entry = self.offering(&self.core.served())?.entry;
         let party = self.started.into();
@@ -151,13 +151,14 @@ impl Tool<'_> {
             .decided(capability, BoundaryVerdict::Refused, rule, self.ran.tool);
     }
 
-    /// Returns the tool as the run may call it; none when it is not there any more.
+    /// Returns the tool as the run may call it; none if it no longer exists.
     fn offering(&self, present: &Arc<Served>) -> Option<Offering> {
         let Ran { tool, .. } = self.ran;
         self.core.serving.tool(present, self.started, tool)
     }
 
-    /// Returns the code that the call was meant for. The error says why it cannot be used.
+    /// Returns the code that the call was resolved with. The error is the reason why it cannot be
+    /// used.
     async fn component(&self, offering: &Offering) -> Result<Arc<Component>, &'static str> {
         let Offering {
             entry, component, ..
@@ -197,7 +198,7 @@ impl Tool<'_> {
 
     /// Returns whether the call was decided without an approval, and would need one by now.
     ///
-    /// That holds for later segments too: a call that has begun is not asked about any more.
+    /// The same applies to later segments: a call that has begun needs no approval any more.
     fn has_come_to_need_approval(&self, present: &Served, offering: &Offering) -> bool {
         let bounds = present.bounds_of_run(self.started);
         self.open.operation.approval.is_none()
@@ -206,7 +207,7 @@ impl Tool<'_> {
                 .is_some_and(|caller| caller.must_ask(&offering.definition, &offering.entry.grant))
     }
 
-    /// Returns the calling agent as it is configured now. None when it is not there any more.
+    /// Returns the calling agent as it is configured now. None if it no longer exists.
     fn caller<'c>(&self, present: &'c Served, bounds: &'c Bounds) -> Option<Caller<'c>> {
         Some(Caller {
             agent: present.catalogue.definition(&self.started.definition)?,
@@ -231,7 +232,7 @@ impl Tool<'_> {
         let gone = || Failure::lasting("not-found", "what this turn may do is not stored any more");
         let bounds = present.bounds_of_run(started);
         let caller = self.caller(present, &bounds).ok_or_else(gone)?;
-        // Capabilities for which the tool asks by now count only if it had them when the call was
+        // Capabilities that the tool requests by now count only if it had them when the call was
         // decided.
         let capabilities: Vec<String> = definition
             .capabilities
@@ -392,8 +393,8 @@ impl Tool<'_> {
         }
     }
 
-    /// Returns the end of a call that was cut off while it ran. It may have taken effect, so that
-    /// the outcome is unknown if it must not be repeated.
+    /// Returns the end of a call that was cut off while it ran. It may have taken effect, so the
+    /// outcome is unknown if it must not be repeated.
     fn cut_off(&self, code: &str, why: impl Into<String>) -> Performed {
         if self.is_repeatable() {
             return failed(code, why);
@@ -451,7 +452,8 @@ impl Tool<'_> {
         performed
     }
 
-    /// Returns the watchers of a call with a time limit, who are shown that it is about to run.
+    /// Returns the subscribers of a call with a time limit, who are notified that it is about to
+    /// run.
     fn watchers(&self, limit_ms: u64) -> Watchers {
         let watchers = Watchers {
             core: self.core.clone(),

@@ -60,7 +60,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) stopwatch: &'a Stopwatch,
 }
 
-/// One segment of an operation, with all that it needs.
+/// One segment of an operation, with all its inputs.
 pub(crate) struct Work {
     core: Arc<Core>,
     payer: Arc<dyn AttemptPayer>,

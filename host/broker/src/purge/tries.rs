@@ -1,18 +1,18 @@
-//! Tries of the parts of a purge: what is repeated, and what may fail while others succeed.
+//! Retries of the parts of a purge, and the errors that do not stop other parts.
 
 use crate::command::Error;
 use domain::id::Stream;
 use std::time::Duration;
 use store::CommitError;
 
-/// Maximum number of tries in a row of what the store is too busy for.
+/// Maximum number of retries in a row while the store is too busy.
 const TRIES_MAX: u32 = 50;
 /// The pause between two of them.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Asks the store for something, and again while it is too busy for that or ends the read because
-/// it is in the way of the log. A large purge fills the log by itself, so its own reads may be
-/// ended. Each part of a purge can be repeated, and a commit that was refused is not stored.
+/// Sends a request to the store, and repeats it while the store is too busy or ends the read
+/// because it is in the way of the log. A large purge fills the log by itself, so its own reads may
+/// be ended. Each part of a purge can be repeated, and a commit that was refused is not stored.
 pub(super) async fn retry_busy<T, E: Into<CommitError>, F: Future<Output = Result<T, E>>>(
     ask: impl Fn() -> F,
 ) -> Result<T, CommitError> {
@@ -27,8 +27,8 @@ pub(super) async fn retry_busy<T, E: Into<CommitError>, F: Future<Output = Resul
     }
 }
 
-/// Keeps the first error that concerns only a session or an agent of a tree, for after the others
-/// were tried. Returns one that concerns everything.
+/// Keeps the first error that concerns only a session or an agent of a tree, until the others were
+/// tried. Returns an error that concerns everything.
 pub(super) fn keep_first(
     first: &mut Option<Error>,
     purge: Stream,

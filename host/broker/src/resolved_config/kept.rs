@@ -28,7 +28,7 @@ impl<K: Eq + Hash> Kept<K> {
         self.configs.get(key)
     }
 
-    /// Keeps one more. Where there is no room for it, all others go.
+    /// Stores one more. If there is no room for it, all others are removed.
     pub(super) fn keep(&mut self, key: K, resolved: Arc<ResolvedConfig>) {
         let bytes = resolved.bytes();
         if self.configs.len() >= self.configs_max || self.bytes + bytes > self.bytes_max {
@@ -41,7 +41,7 @@ impl<K: Eq + Hash> Kept<K> {
         }
     }
 
-    /// Takes those out whose keys are meant.
+    /// Removes those with matching keys.
     pub(super) fn take(&mut self, is_meant: impl Fn(&K) -> bool) -> Vec<Arc<ResolvedConfig>> {
         let taken: Vec<_> = self
             .configs

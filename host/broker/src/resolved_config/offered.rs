@@ -196,8 +196,8 @@ impl Offered<'_> {
         tools
     }
 
-    /// Takes the tools of components that are offered as skills, or not at all, from a list, and
-    /// returns the skills. The list then has the tool by which they are used.
+    /// Removes the tools of components that are offered as skills, or not at all, from a list, and
+    /// returns the skills. The list then has the tool for using them.
     pub(super) fn skills(&self, caller: &Caller<'_>, tools: &mut Vec<ToolDefinition>) -> SkillSet {
         let Some(skills) = self.catalogue.skills_of(caller) else {
             return SkillSet::default();
@@ -221,7 +221,7 @@ fn may_be_called(definition: &Definition, catalogue: &Catalogue) -> bool {
     catalogue
         .definitions()
         .filter(|other| other.agent_id != definition.agent_id)
-        // What a user makes changes nothing of the configured agents.
+        // A user's definition changes nothing of the configured agents.
         .filter(|other| other.made_by.is_none() || definition.made_by.is_some())
         .any(|other| {
             Caller {

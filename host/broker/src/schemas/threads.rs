@@ -13,13 +13,13 @@ use tokio::time::timeout;
 
 /// Number of threads, and so of pieces of work at a time, those that were given up included.
 pub(super) const THREADS_MAX: usize = 4;
-/// The size of a thread's stack, in bytes: for the deepest documents and schemas. Only what is used
-/// takes memory.
+/// The size of a thread's stack, in bytes: for the deepest documents and schemas. Only the used
+/// part takes memory.
 const STACK_BYTES: usize = 128 << 20;
 /// The time that a piece of work may wait for a thread, and the time that it may take then, in
 /// milliseconds.
 const WORK_MS_MAX: u64 = 10_000;
-/// The pause between looks for a permit by a thread that stands still.
+/// The pause between checks for a permit by a blocked thread.
 const POLL: Duration = Duration::from_millis(1);
 
 /// The reason why a piece of work has no result.
@@ -79,7 +79,7 @@ struct Job {
 
 /// A piece of work, with the channel to the thread that does it.
 ///
-/// The thread keeps no channel to itself, so it ends when nobody else has one.
+/// The thread keeps no sender of its own channel, so it ends when all others are dropped.
 struct Handed {
     job: Job,
     thread: Sender<Self>,
@@ -101,8 +101,8 @@ impl Threads {
         }
     }
 
-    /// Has a piece of work done. The time that it waits for a thread is not counted as its own. If
-    /// the future is dropped before its end, the work goes on and its result is dropped.
+    /// Runs a job on a thread. The wait for a thread does not count as its time. If the future is
+    /// dropped before its end, the job continues and its result is dropped.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -123,7 +123,7 @@ impl Threads {
         }
     }
 
-    /// The same, while the caller's thread stands still.
+    /// The same, while the caller's thread blocks.
     pub(super) fn run_and_wait<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -161,8 +161,8 @@ impl Threads {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// Begins a piece of work. Its panic is caught, and it no longer counts as lost when it ends
-    /// after all. Returns the mark of whether it is over.
+    /// Begins a job. Its panic is caught, and it no longer counts as lost once it ends after all.
+    /// Returns the flag that it is over.
     fn begin<T: Send + 'static>(
         &self,
         permit: OwnedSemaphorePermit,
@@ -239,7 +239,7 @@ impl Threads {
     }
 }
 
-/// The whole life of a thread. It ends when nobody can reach it any more.
+/// The loop of a thread. It ends when no sender is left.
 fn work_off(jobs: &Receiver<Handed>, idle: &Weak<Mutex<Vec<Sender<Handed>>>>) {
     while let Ok(Handed {
         job: Job { work, permit },

@@ -1,4 +1,4 @@
-//! The task that tells listeners what happens.
+//! The task that sends telemetry to listeners.
 
 use super::{Telemetry, Untold};
 use crate::core::Core;
@@ -13,14 +13,14 @@ use std::time::Duration;
 use store::{EventFilter, ReadError, Store};
 use tokio::sync::{mpsc, watch};
 
-/// Number of events that are read at a time: one of them may be megabytes.
+/// Number of events that are read at a time: a single one may have megabytes.
 const PAGE: usize = 32;
-/// Number of runs of which it is remembered what their later events do not repeat. With more, the
-/// list is begun anew, and a run's events are read again.
+/// Number of runs whose start data are remembered, because later events do not repeat them. Beyond
+/// it the list is cleared, and a run's events are read again.
 const RUNS_MAX: usize = 1_024;
 /// Milliseconds until events are read again after too many reads waited.
 const BUSY_MS: u64 = 50;
-/// Milliseconds after a panic until it goes on.
+/// Milliseconds from a panic to the restart.
 const PAUSE_MS: u64 = 1_000;
 
 /// Tells until the broker stops. Does nothing while nobody listens.
@@ -58,7 +58,7 @@ pub(crate) async fn relay(core: Arc<Core>) {
 }
 
 impl Telemetry {
-    /// Takes the receiving end of what is to be told; none if it is taken.
+    /// Takes the receiving end of the unsent events; none if it was already taken.
     fn receiver(&self) -> Option<mpsc::Receiver<Untold>> {
         self.shared
             .to_tell
@@ -67,7 +67,7 @@ impl Telemetry {
             .take()
     }
 
-    /// Lets all listeners come to their end.
+    /// Ends the streams of all listeners.
     fn close(&self) {
         self.shared.places().clear();
     }
@@ -78,21 +78,21 @@ struct Relay {
     durable: watch::Receiver<u64>,
     telemetry: Telemetry,
     waiting: Waiting,
-    /// The last stored event that was told of.
+    /// The last stored event that was sent.
     position: u64,
     runs: HashMap<RunId, RunTally>,
 }
 
-/// The events that are not stored and wait to be told.
+/// The events that are not stored and wait to be sent.
 struct Waiting {
     untold: mpsc::Receiver<Untold>,
-    /// The first of them, once it was looked at.
+    /// The first of them, once it was received.
     first: Option<Untold>,
 }
 
 impl Waiting {
     /// Waits for the first, and returns the position of the last stored event before it. None when
-    /// there will be no more. Dropped before its end, it has lost nothing.
+    /// no more will follow. If dropped before its end, it has lost nothing.
     async fn first_after(&mut self) -> Option<u64> {
         if self.first.is_none() {
             self.first = self.untold.recv().await;
@@ -100,7 +100,7 @@ impl Waiting {
         self.first.as_ref().map(|first| first.after)
     }
 
-    /// Takes the first if it is there already, and happened before a position was stored.
+    /// Takes the first if it is already there, and happened before a position was stored.
     fn take_before(&mut self, position: u64) -> Option<Untold> {
         if self.first.is_none() {
             self.first = self.untold.try_recv().ok();
@@ -115,7 +115,7 @@ impl Waiting {
 }
 
 impl Relay {
-    /// Tells whenever somebody listens. Ends with the store.
+    /// Sends events while there is a listener. Ends with the store.
     async fn run(&mut self) {
         loop {
             while !self.telemetry.is_heard() {
@@ -131,9 +131,9 @@ impl Relay {
         }
     }
 
-    /// Tells of what happens next. Returns false when nothing more will.
+    /// Sends the next events. Returns false when no more will follow.
     async fn tell_next(&mut self) -> bool {
-        // Nothing is told of what happened before the first of those who listen now came.
+        // Events from before the start of the first present listener are not sent.
         let from = self.telemetry.shared.from.load(Ordering::Relaxed);
         self.position = self.position.max(from);
         let until = *self.durable.borrow_and_update();
@@ -144,13 +144,13 @@ impl Relay {
             },
             after = self.waiting.first_after() => match after {
                 Some(after) => {
-                    // What was decided is told before what is done of it.
+                    // A decision is sent before its execution.
                     self.tell_stored(after).await;
                     self.tell_untold_before(after.saturating_add(1));
                 }
                 None => return false,
             },
-            // The last listener may have gone meanwhile.
+            // The last listener may have left meanwhile.
             () = self.telemetry.shared.begun.notified() => {}
         }
         let unheard = self.telemetry.shared.unheard.swap(0, Ordering::Relaxed);
@@ -160,15 +160,15 @@ impl Relay {
         true
     }
 
-    /// Tells of what waits and happened before a position was stored.
+    /// Sends the waiting events that happened before a position was stored.
     fn tell_untold_before(&mut self, position: u64) {
         while let Some(Untold { after, event }) = self.waiting.take_before(position) {
             self.telemetry.shared.spread(after, &event);
         }
     }
 
-    /// Tells of stored events up to a position, and before each of what happened before it: a call
-    /// of a model is told before the end of its run.
+    /// Sends stored events up to a position, each after the unstored events that happened before
+    /// it: a call of a model is sent before the end of its run.
     async fn tell_stored(&mut self, until: u64) {
         while self.position < until && self.telemetry.is_heard() {
             let read = self
@@ -261,7 +261,7 @@ impl Relay {
     }
 }
 
-/// Returns whether an event is one of those that tell how a run goes.
+/// Returns whether an event belongs to the course of a run.
 fn is_of_run(recorded: &Recorded) -> bool {
     matches!(
         recorded.event,

@@ -1,10 +1,10 @@
-//! Acknowledgements: services that wait to be told that a message was taken, as Telegram does of a
-//! pressed button, are told so by the components that asked for it.
+//! Acknowledgements: some services wait for an acknowledgement of a message, as Telegram does for a
+//! pressed button. They get it from the components that requested it.
 //!
-//! It is done after the commit that stores the message, at most once, and beside everything else:
-//! no poll, no answer to a service's call and no outbound message waits for it. Nothing of it is
-//! stored and nothing rests on it. It is left out if the host ends in between, if too many wait,
-//! and if its turn comes too late.
+//! It follows the commit that stores the message, at most once, and independently of all other
+//! work: no poll, no answer to a service's call and no outbound message waits for it. Nothing of it
+//! is stored and nothing depends on it. It is skipped if the host ends in between, if too many
+//! wait, or if its turn comes too late.
 
 use super::Shared;
 use super::intake::Brought;
@@ -23,18 +23,18 @@ use tokio::time::Instant;
 const WAITING_MAX: usize = 128;
 /// Messages that are acknowledged at a time, of all connectors.
 pub(super) const AT_A_TIME: usize = 4;
-/// Milliseconds that a message waits for its turn. After them it is not acknowledged.
+/// Milliseconds that a message waits for its turn. After that it is not acknowledged.
 const WAIT_MS_MAX: u64 = 5_000;
 
-/// A message that is stored, and of which its service waits to be told.
+/// A stored message that its service waits to have acknowledged.
 struct Due {
     connector: ConnectorName,
     message: Outgoing,
-    /// Time after which it is left out.
+    /// Time after which it is skipped.
     until: Instant,
 }
 
-/// All messages that are stored, and of which their services wait to be told.
+/// All stored messages that their services wait to have acknowledged.
 pub(super) struct Acknowledgements {
     due: mpsc::Sender<Due>,
     waiting: AsyncMutex<mpsc::Receiver<Due>>,
@@ -51,12 +51,12 @@ impl Default for Acknowledgements {
 }
 
 impl Acknowledgements {
-    /// Takes a message that is to be acknowledged. Returns false if too many wait.
+    /// Queues a message to be acknowledged. Returns false if too many wait.
     fn put(&self, due: Due) -> bool {
         self.due.try_send(due).is_ok()
     }
 
-    /// Waits for the next message that is to be acknowledged.
+    /// Waits for the next message to be acknowledged.
     async fn next(&self) -> Option<Due> {
         self.waiting.lock().await.recv().await
     }
@@ -70,8 +70,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Has messages acknowledged that were stored just now, as far as their service waits for it.
-    /// It waits for nothing itself.
+    /// Queues the acknowledgements of messages stored just now, if their service waits for them.
+    /// Never waits.
     pub(super) fn acknowledge_stored(
         &self,
         served: &Served,
@@ -102,7 +102,7 @@ impl Shared {
         }
     }
 
-    /// Acknowledges a message, if it is not too late and its connector is at work.
+    /// Acknowledges a message, if it is not too late and its connector is working.
     async fn tell_service(&self, due: Due) {
         if Instant::now() >= due.until {
             return;

@@ -1,4 +1,4 @@
-//! Answers: what a person says or presses in a chat with an open question.
+//! Answers: a person's text or button press in a chat with an open question.
 
 use super::Shared;
 use super::before::key_of;
@@ -16,7 +16,7 @@ use domain::user::UserId;
 use serde_json::Value;
 use store::InboundMessageRow;
 
-/// Questions of a chat that are looked at for one that waits.
+/// Maximum number of questions of a chat that are searched for an open one.
 const QUESTIONS_MAX: usize = 8;
 /// The words for a button whose question has its answer, or is asked no longer.
 const OVER: &str = "That was answered already, or is asked no longer.";
@@ -32,8 +32,8 @@ pub(super) struct Question {
 }
 
 impl Shared {
-    /// Takes an inbound message as the answer to a question. None if it is none, and so words for
-    /// the agent.
+    /// Processes an inbound message as the answer to a question. None if it is no answer, and so a
+    /// message for the agent.
     pub(super) async fn answer(
         &self,
         served: &Served,
@@ -82,7 +82,7 @@ impl Shared {
                     operation: question.id,
                 },
             ))),
-            // It fits no more, or the question has got its answer at this moment.
+            // It no longer fits, or the question was answered at this moment.
             Err(Error::Refused(refusal)) if refusal.kind() != ErrorKind::Busy => Ok(match said {
                 Said::Text { .. } | Said::Aside { .. } => None,
                 Said::Button { .. } => Some(self.no_answer(served, first, OVER)),
@@ -91,15 +91,16 @@ impl Shared {
         }
     }
 
-    /// Returns words for a person who says something to the agent while an approval of theirs is
-    /// open in the chat, and who may think that it was one.
+    /// Returns a reminder for a person who writes to the agent while an approval of theirs is open
+    /// in the chat, and who may believe to have answered it.
     pub(super) async fn reminder(
         &self,
         served: &Served,
         sender: &Sender,
         first: &InboundMessageRow,
     ) -> Result<Option<NewEvent>, Error> {
-        // In a group nobody approves, and nobody takes an edit or a reaction for an approval.
+        // In a group approvals are not accepted, and an edit or a reaction is never mistaken for
+        // one.
         if first.message.group.is_some() || matches!(first.message.said, Said::Aside { .. }) {
             return Ok(None);
         }

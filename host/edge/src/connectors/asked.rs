@@ -6,7 +6,7 @@ use domain::ruling::Rule;
 use domain::time::Timestamp;
 use runtime::Decided;
 
-/// Milliseconds after which a call that comes over and over has another entry.
+/// Milliseconds after which a repeated call gets another entry.
 const AGAIN_MS: u64 = 3_600_000;
 
 /// The purpose of a call of a component.
@@ -16,11 +16,11 @@ pub(super) enum CallPurpose {
     Poll,
     /// The content of a call of the service.
     Receive,
-    /// To send a message for the run, if it comes of one.
+    /// To send a message, for its run if it has one.
     Send(Option<RunId>),
-    /// To show that somebody is typing, or more of a reply that grows.
+    /// To show that the agent is typing, or more of a growing reply.
     Show(RunId),
-    /// To tell a service that a message was taken.
+    /// To acknowledge a message to its service.
     Acknowledge,
     /// A file.
     Fetch,
@@ -36,7 +36,7 @@ impl CallPurpose {
         }
     }
 
-    /// Returns the run that the call is for, if it is for one.
+    /// Returns the run that the call is for, if any.
     pub(super) fn run(self) -> Option<RunId> {
         match self {
             Self::Send(Some(run)) | Self::Show(run) => Some(run),
@@ -45,7 +45,7 @@ impl CallPurpose {
     }
 }
 
-/// The decisions in calls that come over and over, as they were put on record last.
+/// The decisions in repeated calls, as they were last recorded.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     polls: Note,
@@ -65,7 +65,7 @@ struct Kind {
 }
 
 impl Notes {
-    /// Returns whether decisions are to be put on record, and remembers them if so.
+    /// Returns whether decisions have to be recorded, and remembers them if so.
     pub(super) fn is_news(
         &mut self,
         asked: CallPurpose,

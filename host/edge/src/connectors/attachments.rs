@@ -1,5 +1,5 @@
-//! Files that came with messages: got from the service one after the other, and handed over as
-//! files of the session.
+//! Files of messages: fetched from the service one after the other, and handed over as files of the
+//! session.
 
 use super::Shared;
 use super::calls::CallFailure;
@@ -22,8 +22,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Shared {
-    /// Hands over the files of inbound messages. Returns a line for each that says what became of
-    /// it.
+    /// Hands over the files of inbound messages. Returns a line with the outcome for each.
     ///
     /// A file that a session has already is one file, so that this may be done again.
     pub(super) async fn hand_over_files(

@@ -1,5 +1,5 @@
-//! The past of an inbound message: it may have been dealt with before a crash, or before the store
-//! did not take its settlement.
+//! The past of an inbound message: it may have been processed before a crash, or before the store
+//! refused its settlement.
 
 use super::Shared;
 use super::sender::Sender;
@@ -13,7 +13,7 @@ use domain::path::ConnectorName;
 use serde::Deserialize;
 use store::InboundMessageRow;
 
-/// Bytes of a key as it is; a longer one is replaced by its digest.
+/// Maximum bytes of a verbatim key; a longer one is replaced by its digest.
 const KEY_BYTES_MAX: usize = 255;
 
 /// The remembered place of an answer.
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// Returns the key under which a message of a service is dealt with once.
+/// Returns the key under which a message of a service is processed once.
 pub(super) fn key_of(connector: &ConnectorName, message: &str) -> String {
     let key = format!("connector:{connector}:{message}");
     match key.len() {

@@ -10,7 +10,7 @@ const CALLS_BURST: u32 = 500;
 /// A bound on calls within a time.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    /// Calls that may come now, in thousandths.
+    /// Number of calls that may be made now, in thousandths.
     left_milli: u64,
     /// Time at which that was so.
     at: Option<Instant>,

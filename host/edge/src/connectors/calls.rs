@@ -1,4 +1,4 @@
-//! Calls of connectors' components: how many at a time, for how long, and what became of them.
+//! Calls of connectors' components: their number at a time, their time limits, and their outcomes.
 
 use super::Shared;
 use super::asked::CallPurpose;
@@ -21,7 +21,7 @@ pub(super) const SENDINGS_MAX: usize = 32;
 const FETCHES_MAX: usize = 4;
 /// Calls at a time that may be left out: typing, and replies that grow.
 const SHOWS_MAX: usize = 8;
-/// Milliseconds for a poll. It is short: no guest is kept alive to wait for messages.
+/// Time limit of a poll in milliseconds. It is short: no guest is kept alive to wait for messages.
 const POLL_MS: u32 = 20_000;
 /// Milliseconds for reading a call of a service, which waits for the answer.
 const READING_MS: u32 = 10_000;
@@ -33,7 +33,7 @@ const ACKNOWLEDGING_MS: u32 = 5_000;
 const FETCH_MS: u32 = 60_000;
 /// Milliseconds that a call of a service waits for its turn.
 const WAIT_MS_MAX: u64 = 2_000;
-/// Milliseconds until the next try of a call for which the host had no place.
+/// Milliseconds until the next attempt at a call for which the host had no place.
 const BUSY_MS: u64 = 1_000;
 
 /// The bounds on calls of components, one for each purpose, so that none of them keeps the others
@@ -58,10 +58,11 @@ impl Default for Permits {
     }
 }
 
-/// The reason why nothing came of a call.
+/// The reason why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallFailure {
-    /// It did not begin, since the host has no place for it. That says nothing of the connector.
+    /// It did not begin, since the host has no place for it. That does not indicate trouble of the
+    /// connector.
     NoPlace {
         /// Milliseconds after which it may be tried again.
         after_ms: u64,
@@ -84,7 +85,7 @@ impl From<CallFailure> for ConnectorFailure {
 /// A call that is over.
 pub(super) struct Called<T, E = ConnectorFailure> {
     pub(super) result: Result<T, E>,
-    /// Its entry in the ledger, to be stored with what becomes of it.
+    /// Its entry in the ledger, which is stored with its outcome.
     pub(super) entry: Option<Event>,
 }
 
@@ -97,7 +98,7 @@ impl<T> Called<T, CallFailure> {
         }
     }
 
-    /// Returns the same for whoever tries again later, whoever stood in the way.
+    /// Returns the same for a caller that retries later, whichever side failed.
     fn into_trouble_of_service(self) -> Called<T> {
         Called {
             result: self.result.map_err(ConnectorFailure::from),
@@ -124,7 +125,7 @@ impl Shared {
         self.ended(served, CallPurpose::Poll, &audit, polled)
     }
 
-    /// Has a call of a service read. It was verified.
+    /// Makes the component read a verified call of a service.
     pub(super) async fn read_call(
         &self,
         served: &Served,
@@ -144,8 +145,8 @@ impl Shared {
         self.ended(served, CallPurpose::Receive, &audit, read)
     }
 
-    /// Sends one part of a message, for a run if it comes of one, into the chat that its chat has
-    /// become. Returns the service's id of it.
+    /// Sends one part of a message, for its run if it has one, to the present id of its chat.
+    /// Returns the service's id of it.
     pub(super) async fn send(
         &self,
         served: &Served,
@@ -170,7 +171,7 @@ impl Shared {
         self.send_now(served, message, asked, SENDING_MS).await
     }
 
-    /// Shows something of a run that may as well be left out. None if there is no place for it.
+    /// Shows progress of a run, which may be skipped. None if there is no place for it.
     pub(super) async fn show(
         &self,
         served: &Served,
@@ -185,7 +186,7 @@ impl Shared {
         Some(shown.result)
     }
 
-    /// Tells a service that a message was taken. Such calls are bounded by those who make them:
+    /// Acknowledges a message to its service. The caller bounds the number of such calls:
     /// `connectors/acknowledging.rs`.
     pub(super) async fn acknowledge(
         &self,
@@ -220,7 +221,7 @@ impl Shared {
             .into_trouble_of_service()
     }
 
-    /// Gets a file that came with a message.
+    /// Fetches a file of a message.
     pub(super) async fn fetch(
         &self,
         served: &Served,
@@ -236,7 +237,7 @@ impl Shared {
         fetched.result
     }
 
-    /// Returns what became of a call, with its entry in the ledger.
+    /// Returns the outcome of a call, with its entry in the ledger.
     fn ended<T>(
         &self,
         served: &Served,
@@ -300,7 +301,7 @@ fn call<'a>(
     }
 }
 
-/// Returns what became of a call. One that was cut off before it sent any request did nothing.
+/// Returns the outcome of a call. One that was cut off before it sent any request had no effect.
 fn judge<T>(
     outcome: Outcome<Result<T, ConnectorFailure>>,
     has_sent: bool,
@@ -322,7 +323,7 @@ fn judge<T>(
         }
         Outcome::OutOfMemory => Err(cut_off("the component used more memory than it may")),
         Outcome::OutOfCpu => Err(cut_off("the component computed for longer than it may")),
-        // The record of a request that was cut off may come too late to count on it.
+        // The record of a request that was cut off may arrive too late to rely on it.
         Outcome::TimedOut => {
             let reason = "the service did not answer in time".to_owned();
             Err(CallFailure::Failed(ConnectorFailure::Unknown(reason)))
@@ -335,8 +336,8 @@ fn judge<T>(
     }
 }
 
-/// Gives a failure the last warning of the component as its reason, where all that the component
-/// could say is for how long the service is to be left alone.
+/// Gives a failure the last warning of the component as its reason, if the component returned
+/// nothing but the time to wait.
 fn explain(failure: &mut ConnectorFailure, logs: &[LogLine]) {
     let ConnectorFailure::RetryLater { reason, .. } = failure else {
         return;

@@ -1,4 +1,4 @@
-//! Commands on connectors: a test, a message that is sent again, and what visitors of a page say.
+//! Commands on connectors: a test, a retry of a message, and messages of visitors of a page.
 
 use super::before::key_of;
 use super::intake::{Brought, TakenIn};
@@ -46,7 +46,7 @@ pub struct AcceptedInboundMessage {
 }
 
 impl Connectors {
-    /// Returns what is configured of a connector, enabled or not; none if there is none.
+    /// Returns the configuration of a connector, enabled or not; none if it does not exist.
     #[must_use]
     pub fn spec(&self, name: &ConnectorName) -> Option<Arc<ConnectorSpec>> {
         let served = self.shared.served.get(name)?;
@@ -56,7 +56,7 @@ impl Connectors {
     /// Has a text sent through a connector, to see whether it arrives.
     ///
     /// # Errors
-    /// There is no such connector, or it is disabled; the chat is none; the user has not exactly
+    /// The connector does not exist or is disabled; the chat is invalid; the user has not exactly
     /// one key of the connector's.
     pub async fn test(
         &self,
@@ -110,11 +110,11 @@ impl Connectors {
         Ok(outbound_message)
     }
 
-    /// Has a message sent again that was given up, or of which it cannot be told whether it was
-    /// sent. It takes its old place in the order of its chat.
+    /// Retries a message that was given up, or for which it is unknown whether it was sent. It
+    /// takes its old place in the order of its chat.
     ///
     /// # Errors
-    /// There is no such message, or it is in another state.
+    /// The message does not exist, or it is in another state.
     pub async fn requeue(
         &self,
         by: By<'_>,
@@ -168,12 +168,13 @@ impl Connectors {
         shared.outbound_message_of(name, outbound_message).await
     }
 
-    /// Takes what a visitor of a page said, through a connector that is the host's own. When this
-    /// returns, it is durable and will be dealt with. The same id within seven days is the same
+    /// Accepts a message of a page's visitor, through a connector that is the host's own. When this
+    /// returns, it is durable and will be processed. The same id within seven days is the same
     /// message.
     ///
     /// # Errors
-    /// There is no such connector, or it is disabled; the message is malformed; too much waits.
+    /// The connector does not exist or is disabled; the message is malformed; too many messages
+    /// wait.
     pub async fn accept(
         &self,
         name: &ConnectorName,
@@ -258,7 +259,7 @@ impl Shared {
             .ok_or_else(|| outbound_message_not_found().into())
     }
 
-    /// Returns what a visitor said before under a key.
+    /// Returns the visitor's earlier message under a key.
     async fn accepted_before(&self, key: &Key) -> Result<AcceptedInboundMessage, Error> {
         let landed = self
             .core

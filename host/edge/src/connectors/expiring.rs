@@ -1,6 +1,6 @@
-//! Pairing codes that nobody entered in time: each is settled, so that the events say what became
-//! of it, and who got it stands in no list any more. Some days later it is erased, with all else
-//! that is stored of people whom nobody knows.
+//! Pairing codes that were not entered in time. Each is settled, so that the events record its
+//! outcome, and its receiver is no longer listed. Some days later it is erased, with all other data
+//! about unknown senders.
 
 use super::Shared;
 use super::intake::once_since;
@@ -12,12 +12,12 @@ use store::{PairingRow, Rewritten};
 
 /// Milliseconds between two polls for codes that have expired.
 const POLL_MS: u64 = 30_000;
-/// Milliseconds between two polls for what is to be erased.
+/// Milliseconds between two checks for data to erase.
 const ERASURE_MS: u64 = 3_600_000;
 /// Codes that are settled after one inspection. Further ones are settled after the next.
 const PAGE: usize = 1_000;
 
-/// Settles codes that have expired, and erases what is old, until the edge stops.
+/// Settles expired codes, and erases old data, until the edge stops.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut next_erasure = shared.core.now();
     let mut is_rewritten = true;
@@ -45,16 +45,16 @@ impl Shared {
         }
     }
 
-    /// Erases what is stored of people whom nobody knows, once it is so old that a message of then
-    /// would be taken as a new one. Returns whether nothing of it is in the store's log any more;
-    /// `is_rewritten` says so of what was erased before.
+    /// Erases data about unknown senders, once a message of that time would count as a new one.
+    /// Returns whether none of it is left in the store's log; `is_rewritten` is the same for data
+    /// erased before.
     async fn erase_unknown_senders(&self, now: Timestamp, is_rewritten: bool) -> bool {
         let store = self.core.store();
         let erased = store.erase_unknown_senders(once_since(now)).await;
         if is_rewritten && matches!(erased, Ok(0)) {
             return true;
         }
-        // Where it ended with an error, something may have been erased before that.
+        // If it failed, data may have been erased before that.
         let rewritten = store.rewrite_erased().await;
         match erased.and(rewritten) {
             Ok(Rewritten::Yes) => true,
@@ -83,7 +83,7 @@ impl Shared {
     }
 }
 
-/// Returns what brings the end of a pairing about: nobody but its connector.
+/// Returns the actor of the end of a pairing: its connector.
 fn origin(pairing: &PairingRow) -> String {
     format!("connector:{}", pairing.key.connector())
 }

@@ -1,5 +1,5 @@
-//! Links of a message to what was before it: people and groups whom their service knows by
-//! another id, chats in which an agent takes part, and messages that are replied to.
+//! Links of a message to earlier ones: new ids of people and groups, chats in which an agent takes
+//! part, and messages that are replied to.
 
 use super::Shared;
 use super::served::Served;
@@ -9,13 +9,13 @@ use domain::error_code::ErrorKind;
 use domain::time::Timestamp;
 use store::SaidBefore;
 
-/// Milliseconds for which an agent takes part in a chat in which it heard something and has said
-/// nothing yet.
+/// Milliseconds for which an agent takes part in a chat in which it received a message and has sent
+/// none yet.
 const HEARD_MS: u64 = 3_600_000;
 
 impl Shared {
-    /// Binds the id that somebody or a group has now to the user of the one before. Done twice, it
-    /// is done once.
+    /// Binds the new id of a person or a group to the user of the old one. A repetition changes
+    /// nothing.
     ///
     /// # Errors
     /// It cannot be stored now.
@@ -33,7 +33,7 @@ impl Shared {
         };
         let key_before = match moved.is_group {
             true => KeyBefore::Stays,
-            // It may be another person's soon.
+            // The service may give it to another person soon.
             false => KeyBefore::Ends,
         };
         let broker = &self.core.broker;
@@ -91,8 +91,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns whether an overheard message is heard: in a chat in which an agent takes part, or,
-    /// if it is about another message, where that was sent. It counts as said there.
+    /// Returns whether an overheard message counts as one to the agent: in a chat in which an agent
+    /// takes part, or, if it refers to another message, where that was sent. It then counts as sent
+    /// there.
     pub(super) async fn is_heard(
         &self,
         served: &Served,
@@ -109,7 +110,8 @@ impl Shared {
             message.chat = sent.unwrap_or(chat.chat);
             return Ok(is_sent);
         }
-        // An agent takes part where it has said something, or has heard something and is about to.
+        // An agent takes part where it has sent a message, or has received one and is about to
+        // answer.
         let since = Timestamp(self.core.now().0.saturating_sub(HEARD_MS));
         Ok(self.core.store().takes_part(&chat, since).await?)
     }

@@ -9,9 +9,9 @@ const WORDS_BYTES_MAX: usize = 256 << 10;
 /// The word that a directive of the queue begins with.
 const DIRECTIVE: &str = "/queue";
 
-/// Returns the number of inbound messages, from the first, that are dealt with as one.
+/// Returns the number of inbound messages, from the first, that are processed as one.
 ///
-/// They follow from what is stored alone, so that they are the same after a crash.
+/// They are derived from the stored messages alone, so that they are the same after a crash.
 pub(super) fn batch_len(inbound_messages: &[InboundMessageRow]) -> usize {
     let Some(first) = inbound_messages.first() else {
         return 0;
@@ -36,8 +36,8 @@ pub(super) fn batch_len(inbound_messages: &[InboundMessageRow]) -> usize {
     inbound_messages.iter().take_while(fits).count().max(1)
 }
 
-/// Returns those of a batch that become one input in a queue of this mode. Where each message has a
-/// turn of its own, only files and the words that came with them are one.
+/// Returns those of a batch that become one input in a queue of this mode. If each message gets a
+/// turn of its own, only files and the text sent with them are joined.
 pub(super) fn of_one_input(batch: &[InboundMessageRow], mode: Mode) -> &[InboundMessageRow] {
     match mode {
         Mode::Followup => batch.get(..with_files_len(batch)).unwrap_or_default(),
@@ -45,8 +45,8 @@ pub(super) fn of_one_input(batch: &[InboundMessageRow], mode: Mode) -> &[Inbound
     }
 }
 
-/// Returns the number of inbound messages, from the first, that are one message and its files: one
-/// of them at most has words, and one at most has no file.
+/// Returns the number of inbound messages, from the first, that form one message with its files: at
+/// most one of them has words, and at most one has no file.
 fn with_files_len(batch: &[InboundMessageRow]) -> usize {
     let mut worded = 0;
     let mut fileless = 0;
@@ -81,8 +81,8 @@ pub(super) fn joined_text(inbound_messages: &[InboundMessageRow], files: &[Strin
     lines.join("\n")
 }
 
-/// Returns whether a message is never joined with others: it is a button that was pressed, no new
-/// words, or a directive.
+/// Returns whether a message is never joined with others: it is a pressed button, an edit without
+/// new words, or a directive.
 fn stands_alone(message: &Incoming) -> bool {
     matches!(message.said, Said::Button { .. } | Said::Aside { .. }) || is_directive(message)
 }

@@ -1,9 +1,8 @@
 //! The order in which inbound messages are handed over: of a chat one after the other, and a few
 //! chats at a time.
 //!
-//! The work is read from the store, so that a start goes on where the host stopped, and
-//! however much arrives at once, the work on it is bounded. A chat that waits holds nobody else
-//! back.
+//! The work is read from the store, so that a start continues where the host stopped. However many
+//! messages are received at once, the work on them is bounded. A waiting chat delays no other one.
 
 use super::Shared;
 use super::served::Served;
@@ -20,28 +19,29 @@ use store::ReadError;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Chats that are dealt with at a time.
+/// Chats that are processed at a time.
 const CHATS_MAX: usize = 32;
-/// Chats that are read at a time, beside those that are dealt with or wait.
+/// Chats that are read at a time, in addition to those in progress or waiting.
 const PAGE: usize = 64;
-/// Inbound messages of a chat that are dealt with before others have their turn.
+/// Inbound messages of a chat that are processed before others have their turn.
 const OF_CHAT_MAX: usize = 50;
-/// Chats that wait and are remembered for it. With more, they are looked at again.
+/// Maximum number of remembered waiting chats. Beyond it, they are checked again.
 const DEFERRED_MAX: usize = 10_000;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 10_000;
 /// Milliseconds until inbound messages are read again that could not be read.
 const TROUBLE_MS: u64 = 1_000;
-/// Milliseconds until a chat is dealt with again over which the host failed.
+/// Milliseconds until a chat over which the host panicked is processed again.
 const PANIC_MS: u64 = 5_000;
 /// Milliseconds for which inbound messages of a connector wait that is not served.
 const UNSERVED_MS: u64 = 60_000;
 
-/// The chats that are dealt with now, and those that wait.
+/// The chats in progress, and the waiting ones.
 #[derive(Default)]
 struct Desk {
     at_work: HashSet<ReplyRoute>,
-    /// The chats that wait, and until when. Nothing rests on it: a start waits for none.
+    /// The waiting chats, with the end of each wait. Nothing depends on it: after a start none
+    /// waits.
     deferred: HashMap<ReplyRoute, Instant>,
     /// Failures in a row of chats that wait or are tried again.
     failures: HashMap<ReplyRoute, u32>,
@@ -118,7 +118,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
             changed = replaced.changed() => {
                 if changed.is_ok() {
-                    // Those of connectors that were not served may be by now.
+                    // Connectors that were not served may be served by now.
                     desk.deferred.clear();
                 }
             }
@@ -128,8 +128,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Begins to deal with chats, as many as may be dealt with at a time. Returns the milliseconds
-/// after which there may be more to do.
+/// Begins to process chats, up to the maximum at a time. Returns the milliseconds after which there
+/// may be more to do.
 async fn begin(
     shared: &Arc<Shared>,
     desk: &mut Desk,
@@ -139,7 +139,7 @@ async fn begin(
         return Ok(SLEEP_MS_MAX);
     }
     let now = shared.core.now();
-    // What comes within a moment is gathered.
+    // Messages within a moment of each other are gathered.
     let gathered = Timestamp(now.0.saturating_sub(GATHERED_MS));
     let limit = PAGE + desk.at_work.len() + desk.deferred.len();
     let store = shared.core.store();

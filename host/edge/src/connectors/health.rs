@@ -1,5 +1,5 @@
-//! The health of a connector: failures in a row, the pauses after them, and what an operator is
-//! told.
+//! The health of a connector: failures in a row, the pauses after them, and the notices to an
+//! operator.
 
 use domain::backoff::Backoff;
 use domain::connector::{ConnectorFailure, kept_reason};
@@ -16,10 +16,9 @@ const UNAUTHORISED: Backoff = Backoff {
     first_ms: 60_000,
     most_ms: 900_000,
 };
-/// The longest pause that a service asks for and gets before it is asked again for messages, in
-/// milliseconds.
+/// Maximum pause between polls that a service is granted on its request, in milliseconds.
 const ASKED_MS_MAX: u64 = 3_600_000;
-/// Milliseconds for which nothing is sent after a service said that it is busy, at most.
+/// Maximum milliseconds for which nothing is sent after a service reported that it is busy.
 const DEFERRED_MS_MAX: u64 = 60_000;
 
 /// The health of a connector.
@@ -29,19 +28,19 @@ pub(super) struct Health {
     failures: u32,
     /// True if the last of them was that the credentials do not count.
     is_unauthorised: bool,
-    /// The record of what an operator was told.
+    /// The record of the notices to an operator.
     record: TroubleRecord,
     /// Time before which nothing is sent.
     deferred: Option<Timestamp>,
 }
 
 impl Health {
-    /// Begins with what was told before this process.
+    /// Begins with the notices of earlier processes.
     pub(super) fn remember(&mut self, trouble: Option<&ServiceTrouble>) {
         self.record = TroubleRecord::remembering(trouble);
     }
 
-    /// Notes a success. Returns what an operator is to be told.
+    /// Records a success. Returns the notice for an operator, if any.
     pub(super) fn note_success(&mut self) -> Option<ServiceTrouble> {
         self.failures = 0;
         self.is_unauthorised = false;
@@ -54,7 +53,8 @@ impl Health {
         self.is_unauthorised
     }
 
-    /// Notes that the credentials may be others now: what waits because of them waits no longer.
+    /// Records that the credentials may have changed: messages that waited because of them wait no
+    /// longer.
     pub(super) fn note_replaced(&mut self) {
         if self.is_unauthorised {
             self.failures = 0;
@@ -62,8 +62,8 @@ impl Health {
         }
     }
 
-    /// Notes that a message could not be sent: for a while none is, if the service says so. Returns
-    /// what an operator is to be told.
+    /// Records that a message could not be sent: if the service requests it, no message is sent for
+    /// a while. Returns the notice for an operator, if any.
     pub(super) fn note_failure(
         &mut self,
         failure: &ConnectorFailure,
@@ -83,8 +83,8 @@ impl Health {
         self.note_intake_failure(failure)
     }
 
-    /// Notes that nothing could be taken in. No message to be sent waits because of it. Returns
-    /// what an operator is to be told.
+    /// Records that no messages could be received. Outbound messages do not wait because of it.
+    /// Returns the notice for an operator, if any.
     pub(super) fn note_intake_failure(
         &mut self,
         failure: &ConnectorFailure,
@@ -102,7 +102,7 @@ impl Health {
         self.record.failed(self.failures, trouble)
     }
 
-    /// Returns the milliseconds until the next poll after one that failed.
+    /// Returns the milliseconds from a failed poll to the next one.
     pub(super) fn pause_ms(&self, failure: &ConnectorFailure) -> u64 {
         match failure {
             ConnectorFailure::Unauthorised(_) => UNAUTHORISED.pause_ms(self.failures),

@@ -1,8 +1,8 @@
-//! The way in: what a poll or a call of a service brought is compared with what has arrived before,
-//! and what is new is stored, with the place where the next poll goes on, in one commit.
+//! The way in: the messages of a poll or of a service's call are compared with earlier ones. New
+//! ones are stored, with the cursor of the next poll, in one commit.
 //!
-//! Words that nobody is to hear are left out before that, and stored nowhere: of groups that the
-//! connector does not hear, and of people whom nobody knows.
+//! Words that no agent receives are left out before that, and stored nowhere: those of groups that
+//! the connector ignores, and of unknown senders.
 
 use super::Shared;
 use super::ledger::ledger_event;
@@ -21,7 +21,7 @@ use domain::time::Timestamp;
 use std::collections::HashSet;
 use store::{Clash, Commit, CommitError, Conflict, ConnectorGuard, Expected, Guard, Key};
 
-/// Number of tries while others store what arrives through the same connector.
+/// Number of attempts while others store messages of the same connector.
 const TRIES_MAX: u32 = 8;
 /// Milliseconds of a day.
 const DAY_MS: u64 = 86_400_000;
@@ -33,15 +33,15 @@ const UNSTORABLE: &str = "[A message came that cannot be stored.]";
 pub(super) struct Brought {
     /// The messages, in the service's order.
     pub(super) messages: Vec<Incoming>,
-    /// The place where the next poll goes on; none to leave it as it was.
+    /// The cursor of the next poll; none to leave it unchanged.
     pub(super) cursor: Option<String>,
-    /// The place where this poll went on; none for what no poll brought.
+    /// The cursor of this poll; none for messages from a call.
     pub(super) polled_from: Option<Option<String>>,
     /// The entry of the call in the ledger.
     pub(super) entry: Option<Event>,
     /// The key under which the one message that was brought is found again; none for others.
     pub(super) key: Option<Key>,
-    /// The messages of which the service waits to be told.
+    /// The messages that the service waits to have acknowledged.
     pub(super) acknowledgements: Vec<Acknowledgement>,
     /// The ids of messages that are heard only where an agent takes part.
     pub(super) overheard: Vec<String>,
@@ -58,15 +58,14 @@ pub(super) struct Brought {
 pub(super) enum TakenIn {
     /// These are new, and stored.
     New(Vec<TriggerEventId>),
-    /// Nothing of it was taken: too much waits to be handed over.
+    /// None of them was accepted: too many wait to be handed over.
     Crowded,
-    /// Nothing of it was taken: another host polls the same connector.
+    /// None of them was accepted: another host polls the same connector.
     Overtaken,
 }
 
 impl Shared {
-    /// Stores what is new of what was brought. When this returns, it is durable and will be dealt
-    /// with.
+    /// Stores the new messages. When this returns, they are durable and will be processed.
     pub(super) async fn take_in(
         &self,
         served: &Served,
@@ -78,7 +77,8 @@ impl Shared {
             .retain(|message| seen.insert(message.id.clone()));
         let undelivered = std::mem::take(&mut brought.undelivered);
         self.give_up_undelivered(served, &undelivered).await?;
-        // One after the other: of many at once, each would have to look again for every other one.
+        // One after the other: with many at once, each would have to compare again for every other
+        // one.
         let _in_turn = served.lasting.intake.lock().await;
         for moved in std::mem::take(&mut brought.moved) {
             self.follow(served, &moved).await?;
@@ -100,7 +100,7 @@ impl Shared {
                 Err(CommitError::Conflict(conflict)) if is_overtaken(&conflict) => {
                     return Ok(TakenIn::Overtaken);
                 }
-                // What has arrived meanwhile is left out the next time.
+                // The next attempt leaves out messages that were stored meanwhile.
                 Err(CommitError::Conflict(_)) => {}
                 Err(CommitError::Replayed { .. }) => return Ok(TakenIn::New(Vec::new())),
                 Err(CommitError::Unstorable { source }) => {
@@ -139,7 +139,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Leaves out messages that are ignored, and the words of people whom nobody knows.
+    /// Leaves out messages that are ignored, and the words of unknown senders.
     async fn leave_out_unheard(&self, served: &Served, brought: &mut Brought) -> Result<(), Error> {
         if matches!(served.link, ConnectorLink::Direct) {
             // A visitor has shown that they are known.
@@ -159,7 +159,7 @@ impl Shared {
                 brought.overheard.swap_remove(place);
             }
             let Ok(key) = key_of(&served.name, &message) else {
-                // It is settled with the fault that the component is at.
+                // It is settled with the fault of its component.
                 heard.push(message.without_words());
                 continue;
             };
@@ -184,7 +184,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores what was brought in one commit.
+    /// Stores the messages in one commit.
     async fn store_inbound_messages(
         &self,
         served: &Served,
@@ -210,8 +210,8 @@ impl Shared {
         Ok(ids)
     }
 
-    /// Stores messages of which one cannot be stored, each in a commit of its own, and the place of
-    /// that one with other words.
+    /// Stores messages of which one cannot be stored, each in a commit of its own. That one is
+    /// stored with other words.
     async fn store_one_by_one(&self, served: &Served, brought: Brought) -> Result<TakenIn, Error> {
         let Brought {
             messages,
@@ -243,7 +243,7 @@ impl Shared {
             };
             match stored {
                 Ok(ids) => taken.extend(ids),
-                // It has arrived meanwhile.
+                // It was stored meanwhile.
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -264,7 +264,7 @@ impl Shared {
 }
 
 impl Brought {
-    /// Returns whether the next poll goes on elsewhere.
+    /// Returns whether the cursor changes.
     fn moves(&self) -> bool {
         let before = self.polled_from.as_ref().and_then(Option::as_ref);
         self.cursor.is_some() && self.cursor.as_ref() != before
@@ -277,8 +277,8 @@ impl Brought {
         Some(Key { reply, ..key })
     }
 
-    /// Returns the conditions under which it is stored: nothing of it has arrived, and nobody else
-    /// has polled meanwhile.
+    /// Returns the conditions for storing it: none of its messages exists yet, and no other poll
+    /// was stored meanwhile.
     fn guards(&self, served: &Served, now: Timestamp) -> Vec<Guard> {
         let is_new = self.messages.iter().map(|message| {
             Guard::from(ConnectorGuard::NotArrived {
@@ -297,8 +297,8 @@ impl Brought {
     }
 }
 
-/// Returns the events of what arrived, each message in one of its own, so that one can be erased
-/// without the others. The last has the place where the next poll goes on.
+/// Returns the events of the messages, each in one of its own, so that one can be erased without
+/// the others. The last has the cursor of the next poll.
 fn received(
     served: &Served,
     brought: &Brought,
@@ -332,7 +332,7 @@ fn received(
     events
 }
 
-/// Puts other words in the place of what cannot be stored.
+/// Replaces content that cannot be stored.
 fn make_storable(message: &mut Incoming) {
     message.said = Said::Text {
         text: UNSTORABLE.to_owned(),

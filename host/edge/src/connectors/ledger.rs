@@ -1,8 +1,8 @@
-//! Entries of the ledger for calls of connectors: what was decided at the boundary, and the
-//! requests that went out.
+//! Entries of the ledger for calls of connectors: the decisions at the boundary, and the requests
+//! that were sent.
 //!
-//! The entry of a call is stored with what became of it. Calls that come over and over, such as
-//! polls, have one when something else was decided than the last time, and else one an hour.
+//! The entry of a call is stored with its outcome. Repeated calls, such as polls, get an entry when
+//! the decisions differ from the last call's, and otherwise one an hour.
 
 use super::Shared;
 use super::asked::CallPurpose;
@@ -19,14 +19,14 @@ use store::{Commit, Expected};
 
 /// The content of the call audit of a call.
 pub(super) struct Audited {
-    /// True if a request may have gone out.
+    /// True if a request may have been sent.
     pub(super) has_sent: bool,
-    /// The entry of the ledger, if there is to be one.
+    /// The entry of the ledger, if there will be one.
     pub(super) entry: Option<Event>,
 }
 
 impl Shared {
-    /// Takes out what was decided during a call.
+    /// Takes the decisions out of a call.
     pub(super) fn take_audit(
         &self,
         served: &Served,
@@ -61,7 +61,7 @@ impl Shared {
         }
     }
 
-    /// Puts the entry of a call into the ledger that nothing else is stored of.
+    /// Records the entry of a call for which nothing else is stored.
     pub(super) async fn note(&self, served: &Served, entry: Option<Event>) {
         let Some(entry) = entry else { return };
         let event = ledger_event(served, entry, self.core.now());

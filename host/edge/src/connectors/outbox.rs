@@ -1,9 +1,9 @@
 //! The order in which messages are sent: of a chat one after the other, and of many chats some at a
 //! time.
 //!
-//! What is due is read from the store, page by page, so that a start goes on where the host
-//! stopped. A message that was about to be sent when it did is looked at first: nobody else knows
-//! whether it was.
+//! Due messages are read from the store, page by page, so that a start continues where the host
+//! stopped. A message that was being sent at that moment is checked first: it is unknown whether it
+//! was sent.
 
 use super::sending::{self, Next};
 use super::served::Served;
@@ -24,17 +24,17 @@ use tokio::time::Instant;
 
 /// Messages of one connector that are sent at a time.
 const OF_CONNECTOR_MAX: usize = 8;
-/// Messages that are read at a time, beside those that are not to be sent now.
+/// Messages that are read at a time, in addition to those that cannot be sent now.
 const PAGE: usize = 64;
-/// Chats that wait and are remembered for it. With more, the first of them are looked at again.
+/// Maximum number of remembered waiting chats. Beyond it, the first of them are checked again.
 const DEFERRED_MAX: usize = 10_000;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 10_000;
-/// Milliseconds between two polls at what is due, while much is stored.
+/// Milliseconds between two checks for due messages, while much is stored.
 const POLL_MS: u64 = 20;
-/// Milliseconds until what is due is read again that could not be read.
+/// Milliseconds until due messages are read again after a failed read.
 const TROUBLE_MS: u64 = 1_000;
-/// Milliseconds until a message is looked at again over which the host failed.
+/// Milliseconds until a message over which the host panicked is tried again.
 const PANIC_MS: u64 = 5_000;
 
 /// The messages that are sent now, and the chats that wait.
@@ -46,7 +46,8 @@ struct Desk {
     of_connectors: HashMap<ConnectorName, usize>,
     /// Connectors with messages that are not served.
     unserved: BTreeSet<ConnectorName>,
-    /// The chats that wait, and until when. Nothing rests on it: a start waits for none.
+    /// The waiting chats, with the end of each wait. Nothing depends on it: after a start none
+    /// waits.
     deferred: HashMap<ReplyRoute, Instant>,
 }
 
@@ -100,7 +101,7 @@ impl Desk {
     }
 }
 
-/// A message that is begun with.
+/// A message on which work begins.
 struct Begun {
     served: Arc<Served>,
     row: OutboundMessageRow,
@@ -121,7 +122,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut is_recovering = true;
     loop {
         let now = Instant::now();
-        // The attempt that was given up may have begun.
+        // The abandoned attempt may have begun.
         is_recovering |= desk.let_go(now) > 0;
         let mut sleep_ms = SLEEP_MS_MAX;
         let begun = async {
@@ -154,7 +155,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
             changed = replaced.changed() => {
                 if changed.is_ok() {
-                    // Those of connectors that were not served may be by now.
+                    // Connectors that were not served may be served by now.
                     desk.unserved.clear();
                     is_recovering = true;
                 }
@@ -166,8 +167,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Waits until something was stored, which may be a message to send. Of much that is stored within
-/// a moment it tells once.
+/// Waits until events were stored, which may include a message to send. Several within a moment are
+/// reported once.
 async fn something_stored(stored: &mut watch::Receiver<u64>) {
     if stored.changed().await.is_err() {
         // The store is closed, and the edge is about to stop.
@@ -198,8 +199,8 @@ async fn recover(
             if !desk.takes(&chat) {
                 continue;
             }
-            // Those of connectors that are not served wait: what becomes of them is their
-            // component's to say.
+            // Messages of connectors that are not served wait: only their component can settle
+            // them.
             if let Some(served) = shared.served.at_work(&row.connector) {
                 spawn(shared, desk, working, Begun { served, row });
             }
@@ -250,8 +251,8 @@ async fn begin(
 /// The connectors through which nothing is sent now.
 struct NotNow {
     connectors: BTreeSet<ConnectorName>,
-    /// Milliseconds until something may be sent through the first of them whose service asked for
-    /// time.
+    /// Milliseconds until something may be sent through the first connector whose service requested
+    /// a pause.
     ms: u64,
 }
 

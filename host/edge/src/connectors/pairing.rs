@@ -1,5 +1,4 @@
-//! Pairings: a code that a sender was told says who they are, when the operator or a user enters
-//! it.
+//! Pairings: a sender gets a code, and is identified when the operator or a user enters it.
 
 use super::{Connectors, Shared};
 use crate::journal::Context;
@@ -25,7 +24,7 @@ const HOUR_MS: u64 = 3_600_000;
 /// Users whose wrong codes are remembered.
 const USERS_MAX: usize = 10_000;
 
-/// Codes that users entered lately and that were none. Nothing rests on it: a start forgets them.
+/// Wrong codes that users entered lately. Nothing depends on it: a start clears it.
 #[derive(Debug, Default)]
 pub(super) struct Guesses(HashMap<UserId, Hour>);
 
@@ -68,14 +67,14 @@ impl Hour {
 }
 
 impl Connectors {
-    /// Confirms a pairing: the sender who was told the code is this user from now on. What they
-    /// said before goes nowhere.
+    /// Confirms a pairing: from now on the sender who got the code is this user. Their earlier
+    /// messages are not passed on.
     ///
-    /// Whether the caller may say so of this user is checked where callers are known: users say it
-    /// of themselves, operators of anybody.
+    /// The API checks whether the caller may confirm it for this user: users may do so for
+    /// themselves, operators for anyone.
     ///
     /// # Errors
-    /// The code counts no longer, or never did; the sender stands for somebody else; the user has
+    /// The code has expired or never existed; the sender is bound to somebody else; the user has
     /// too many connector keys; a caller who is no operator has entered too many wrong codes.
     pub async fn confirm(
         &self,
@@ -173,7 +172,7 @@ impl Shared {
         row.ok_or_else(|| not_found().into())
     }
 
-    /// Stores what became of a pairing: who the sender is, or nobody if it was declined or has
+    /// Stores the outcome of a pairing: the sender's user, or nobody if it was declined or has
     /// expired.
     pub(super) async fn settle_pairing(
         &self,

@@ -1,8 +1,8 @@
 //! Polls: one task for each connector whose service is asked for news over and over.
 //!
-//! A connector that hears nothing is asked less often the more connectors there are, so that all
-//! idle ones together take no more than a small part of the machine. Between two polls its task
-//! holds nothing but its name.
+//! The more connectors there are, the less often an idle one is polled, so that all idle ones
+//! together take only a small part of the machine. Between two polls its task has nothing but its
+//! name.
 
 use super::Shared;
 use super::calls::CallFailure;
@@ -22,7 +22,8 @@ const IDLE_POLLS_PER_S: u64 = 16;
 const ACTIVE_MS: u64 = 120_000;
 /// Milliseconds until the next poll while too much waits to be handed over.
 const CROWDED_MS: u64 = 1_000;
-/// Milliseconds until the next poll after the store did not take what came, or another host polled.
+/// Milliseconds until the next poll after the store did not accept the messages, or another host
+/// polled.
 const TROUBLE_MS: u64 = 5_000;
 
 /// Polls until another configuration takes the connector's place or the edge stops.
@@ -113,7 +114,7 @@ async fn round(shared: &Shared, served: &Served) -> u64 {
             pause_ms(next_ms, quiet_ms, shared.served.polling())
         }
         Ok(TakenIn::Crowded) => CROWDED_MS,
-        // The poll of another configuration of it may have been under way.
+        // A poll under the connector's previous configuration may have been under way.
         Ok(TakenIn::Overtaken) if served.replaced.is_cancelled() => TROUBLE_MS,
         Ok(TakenIn::Overtaken) => {
             tracing::warn!(
@@ -149,7 +150,8 @@ fn idle_ms(polling: usize) -> u64 {
     polling.saturating_mul(1_000) / IDLE_POLLS_PER_S
 }
 
-/// Returns the milliseconds until a connector's first poll. Those of many are spread.
+/// Returns the milliseconds until a connector's first poll. The first polls of many connectors are
+/// spread.
 fn first_ms(name: &str, idle_ms: u64) -> u64 {
     let digest = Digest::of(name.as_bytes());
     let spread = digest.0.first_chunk::<8>().copied().unwrap_or_default();

@@ -25,7 +25,7 @@ use domain::speaker::Speaker;
 use std::collections::HashSet;
 use store::InboundMessageRow;
 
-/// Number of looks for an agent while others make the same one.
+/// Number of attempts to find an agent while others make the same one.
 const TRIES_MAX: u32 = 3;
 
 /// The words for files that became a part of an input before.
@@ -46,14 +46,14 @@ impl Shared {
         let mut to = Address::Agent(Target::Agent(agent));
         let session = self.session_there(sender, &to).await?;
         let is_posted = self.is_posted(served, first).await?;
-        // One that was made before is of the messages that it was made of.
+        // An input that was made before contains the messages it was made of.
         let batch = match is_posted {
             true => batch,
             false => of_one_input(batch, self.mode_there(served, session).await?),
         };
         let mut files = Vec::new();
         if has_files(batch) && is_posted {
-            // It has its files, and is not taken a second time, whatever it says.
+            // Its files exist already, and it is not accepted again, whatever its text is.
             files.push(AGAIN.to_owned());
         } else if has_files(batch) {
             let key = key_of(&served.name, &first.message.id);
@@ -163,7 +163,7 @@ impl Shared {
         let found = self.core.store().input(input).await?;
         let Some(Source::Connector { messages, .. }) = found.map(|(accepted, _)| accepted.source)
         else {
-            // It was erased since: the first was in it.
+            // It was erased since: the first message was in it.
             return Ok(1);
         };
         let made_of: HashSet<&str> = messages.iter().map(String::as_str).collect();
@@ -174,7 +174,7 @@ impl Shared {
         Ok(count.max(1))
     }
 
-    /// Returns the agent that a sender talks with, which is made if there is none.
+    /// Returns the agent that a sender talks with, which is made if it does not exist.
     async fn agent(&self, served: &Served, sender: &Sender) -> Result<AgentId, Error> {
         let broker = &self.core.broker;
         let mut refused: Option<Refusal> = None;
@@ -193,7 +193,7 @@ impl Shared {
             };
             match broker.create_agent(command).await {
                 Ok(view) => return Ok(view.row.agent.id),
-                // Somebody else made it meanwhile, or it is another's.
+                // Another task made it meanwhile, or it belongs to another user.
                 Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::Conflict => {
                     refused = Some(refusal);
                 }
@@ -204,7 +204,7 @@ impl Shared {
         Err(Refusal::new(ErrorCode::Busy, reported).into())
     }
 
-    /// Returns the session that words to an address go to; none if one is begun for them.
+    /// Returns the session for words to an address; none if a new one is begun for them.
     async fn session_there(
         &self,
         sender: &Sender,
@@ -214,7 +214,7 @@ impl Shared {
         Ok(found.map(|(session, _)| session))
     }
 
-    /// Returns the mode of the queue for words that come through a connector.
+    /// Returns the mode of the queue for words of a connector.
     async fn mode_there(&self, served: &Served, session: Option<SessionId>) -> Result<Mode, Error> {
         let of_session = self.queue_of_session(session).await?;
         let of_connector = beneath(served.spec.queue, of_session);
@@ -222,8 +222,8 @@ impl Shared {
         Ok(settings.mode)
     }
 
-    /// Returns the settings of the queue for words that come through a connector. Those of their
-    /// session go before its own.
+    /// Returns the settings of the queue for words of a connector. Those of their session take
+    /// precedence over the connector's.
     async fn queue_of(
         &self,
         served: &Served,
@@ -252,7 +252,7 @@ fn has_files(batch: &[InboundMessageRow]) -> bool {
         .any(|inbound_message| !inbound_message.message.attachments.is_empty())
 }
 
-/// Returns where words come from.
+/// Returns the provenance of words.
 fn arriving(served: &Served, sender: &Sender, batch: &[InboundMessageRow]) -> Arriving {
     let chat = batch
         .first()

@@ -1,7 +1,7 @@
-//! The watch over runs: which of them work for somebody in a chat, so that people see that the
-//! agent is typing, and where it is wanted a reply that grows.
+//! The watch over runs that people in a chat wait for: they see that the agent is typing and, if
+//! that is enabled, a reply that grows.
 //!
-//! All of it is lost without harm. It hears the live feed, as clients of the API do.
+//! All of it may be lost without harm. It subscribes to the live feed, as clients of the API do.
 
 use super::Shared;
 use super::served::{ConnectorLink, Served};
@@ -20,7 +20,7 @@ const CHUNKS_MAX: usize = 256;
 
 /// A run that was heard of.
 enum Heard {
-    /// Somebody in a chat waits for it, or may: it is being found out.
+    /// People in a chat wait for it, or may: that is being determined.
     Watched(mpsc::Sender<RunNotice>),
     /// Nobody in a chat does.
     Unwatched,
@@ -42,7 +42,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Returns whether people see something of a connector's runs while they go on.
+/// Returns whether a connector shows progress of its runs.
 fn shows_something(served: &Served) -> bool {
     let ConnectorLink::Component(deps) = &served.link else {
         return false;
@@ -60,7 +60,7 @@ async fn listen(shared: &Arc<Shared>) {
     loop {
         match frames.recv().await {
             Ok(shown) => hear(shared, &mut runs, shown.frame),
-            // What was missed makes a gap in a reply, which then grows no further.
+            // Missed frames make a gap in a reply, which then stops growing.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }
@@ -87,7 +87,7 @@ fn hear(shared: &Arc<Shared>, runs: &mut HashMap<RunId, Heard>, frame: Frame) {
     let Some(Heard::Watched(notices)) = runs.get(&run) else {
         return;
     };
-    // One that cannot be sent leaves a gap.
+    // A frame that cannot be sent leaves a gap.
     if let Err(mpsc::error::TrySendError::Closed(_)) = notices.try_send(notice(frame)) {
         runs.insert(run, Heard::Unwatched);
     }

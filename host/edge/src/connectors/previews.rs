@@ -1,22 +1,22 @@
-//! Messages in which replies grow while they are made, where a service lets messages be edited and
-//! the operator wants it.
+//! Messages in which replies grow before they are final, if a service allows edits and the operator
+//! enables it.
 //!
-//! They are shown and edited beside the outbox, and of them only their ids are stored. The final
-//! text goes through the outbox like any other: as the last edit of that message if its id is
-//! known, and else as a message of its own. Nothing is lost by either, and nothing is doubled:
+//! They are shown and edited outside of the outbox, and only their ids are stored. The final text
+//! goes through the outbox like any other: as the last edit of that message if its id is known, and
+//! otherwise as a message of its own. Either way nothing is lost and nothing is doubled:
 //!
-//! - A reply begins to grow where nothing waits to be sent into its chat, so that it stands below
-//!   the replies before it. Nothing grows while the service has asked for time.
-//! - What grows is never the final text: it always ends in an ellipsis. So a message that is left
-//!   behind is seen to be no reply, and the reply follows whole. That is so when the answer to the
-//!   first showing was lost, or its id was not stored before a crash: nobody knows it then.
-//! - Before the final edit begins the growing ends, and an edit under way is waited for. An edit
+//! - A reply begins to grow when no message waits to be sent into its chat, so it appears below the
+//!   earlier replies. Nothing grows while the service has requested a pause.
+//! - A growing text is never the final one: it always ends in an ellipsis. So a leftover message is
+//!   recognised as incomplete, and the whole reply follows. This happens when the answer to the
+//!   first showing was lost, or its id was not stored before a crash: the id is then unknown.
+//! - The growing ends before the final edit begins, and an edit under way is waited for. An edit
 //!   whose answer was lost could still be made after the final one. Then the final one is made once
 //!   more a while later.
-//! - To make the final edit twice comes to the same. If it cannot be told whether it was made, it
-//!   is made again, after a crash too: the id is stored with each attempt. If it is refused then,
-//!   the message may be the reply all the same: it is unknown whether the reply was sent, and it is
-//!   not sent again.
+//! - The final edit can safely be made twice. If it is unknown whether it was made, it is made
+//!   again, after a crash too: the id is stored with each attempt. If it is then refused, the
+//!   message may still be the reply: it is unknown whether the reply was sent, and it is not sent
+//!   again.
 
 mod stored;
 
@@ -41,13 +41,13 @@ pub(super) struct Preview {
     pub(super) id: String,
     /// True if the answer to an edit was lost: it may still be made.
     pub(super) is_unclear: bool,
-    /// True if the message may be the whole reply: the last edit was begun, and nobody knows
+    /// True if the message may be the whole reply: the last edit was begun, and it is unknown
     /// whether it was made.
     pub(super) may_be_whole: bool,
 }
 
 impl Preview {
-    /// Returns the message with a stored id: nobody knows of the last edit before the crash.
+    /// Returns the message with a stored id: the last edit before the crash is unknown.
     pub(super) fn stored(id: String) -> Self {
         Self {
             id,
@@ -60,16 +60,16 @@ impl Preview {
 /// A reply that grows.
 #[derive(Debug, Default)]
 enum Growing {
-    /// Nothing of it was shown.
+    /// No part of it was shown.
     #[default]
     Unshown,
     /// It grows in this message.
     Shown(Preview),
-    /// It grows no longer.
+    /// It no longer grows.
     Over,
 }
 
-/// A reply that grows, for whoever lets it grow and for whoever sends it when it is final.
+/// A growing reply, shared by the task that lets it grow and the one that sends the final text.
 pub(super) type Slot = Arc<GrowingReply>;
 
 /// See [`Slot`]. It is locked while the service is called.
@@ -87,9 +87,9 @@ pub(super) struct Previews(Mutex<HashMap<Place, Slot>>);
 pub(super) struct More<'a> {
     pub(super) run: RunId,
     pub(super) chat: &'a str,
-    /// All of it up to now.
+    /// The whole text so far.
     pub(super) text: &'a str,
-    /// Number of this showing of it, from 0.
+    /// Number of this update of it, from 0.
     pub(super) number: u32,
 }
 
@@ -128,7 +128,7 @@ impl Previews {
         }
     }
 
-    /// Forgets a reply that is not sent within the time for which it is kept.
+    /// Drops a reply that is not sent within the time for which it is kept.
     pub(super) fn forget(&self, run: RunId, chat: &ReplyRoute) {
         let mut growing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         growing.remove(&(run, chat.clone()));
@@ -136,7 +136,7 @@ impl Previews {
 }
 
 impl Shared {
-    /// Lets the reply of a run go on in the message in which it grew before the host was killed.
+    /// Lets the reply of a run continue in the message in which it grew before the host was killed.
     pub(super) async fn resume(&self, served: &Served, slot: &Slot, run: RunId) {
         let stored = match self.stored_preview(served, run, None).await {
             Ok(stored) => stored,
@@ -157,8 +157,8 @@ impl Shared {
         }
     }
 
-    /// Returns whether more of a reply may be shown now: its service has not asked for time, and if
-    /// it is the first of it, nothing waits to be sent into the chat before it.
+    /// Returns whether more of a reply may be shown now. Its service must not have requested a
+    /// pause. For the first part, no message may wait to be sent into the chat before it.
     async fn may_grow(&self, served: &Served, chat: &str, is_first: bool) -> bool {
         let deferred = {
             let health = served.lasting.health.lock();
@@ -239,14 +239,14 @@ impl Shared {
     }
 }
 
-/// Forgets replies that nobody lets grow any more, if there are too many.
+/// Drops replies that no task lets grow any more, if there are too many.
 fn make_room(growing: &mut HashMap<Place, Slot>) {
     if growing.len() >= GROWING_MAX {
         growing.retain(|_, slot| Arc::strong_count(slot) > 1);
     }
 }
 
-/// Returns a reply as it is shown while it grows.
+/// Returns the text of a reply while it grows.
 fn growing_text(text: &str, limit_utf16: u32) -> String {
     let limit = usize::try_from(limit_utf16.max(TEXT_LIMIT_MIN)).unwrap_or(usize::MAX);
     let room = limit.saturating_sub(ELLIPSIS.len());

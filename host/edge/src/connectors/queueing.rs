@@ -35,7 +35,7 @@ pub(super) fn hosts_words(
     Context::new(served.origin(), now).event(Event::OutboundMessageQueued(queued))
 }
 
-/// Returns a text as it is queued: no longer than what is sent at most.
+/// Returns a text as it is queued, truncated to the maximum of a message.
 pub(super) fn within_bounds(text: &str) -> String {
     Outbound::text(text).map_or_else(String::new, |outbound| outbound.text)
 }

@@ -1,10 +1,10 @@
-//! The sender of inbound messages, once it is known which user they are.
+//! The sender of inbound messages, once their user is known.
 
 use broker::Target;
 use domain::path::AgentPath;
 use domain::user::UserId;
 
-/// The user that a sender is, and where what they say goes.
+/// The user of a sender, and the destination of their messages.
 pub(super) struct Sender {
     pub(super) user: UserId,
     pub(super) path: AgentPath,

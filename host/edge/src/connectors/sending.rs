@@ -1,10 +1,10 @@
 //! One message, sent chunk by chunk to the end of an attempt.
 //!
-//! A chunk is on record as about to be sent before it is, and what became of it after. An attempt
-//! that a crash cut off is repeated only where the service takes the same message once, or where it
-//! is an edit, which comes to the same when it is made twice; otherwise it is unknown whether it
-//! was taken, and the message is not sent again. The same holds of an edit that is refused after
-//! one that may have been made.
+//! The start of sending a chunk is recorded before it is sent, and the outcome after it. An attempt
+//! that a crash cut off is repeated only if the service accepts a repeated message once, or if it
+//! is an edit, which can safely be made twice. Otherwise it is unknown whether the message was
+//! sent, and it is not sent again. The same applies to an edit that is refused after another one
+//! that may have been made.
 
 use super::Shared;
 use super::calls::Called;
@@ -27,7 +27,7 @@ use store::{
     ReadError,
 };
 
-/// Milliseconds until the store is asked again to take what became of an attempt.
+/// Milliseconds until the next attempt to store the outcome of an attempt.
 const STORE_MS: u64 = 1_000;
 /// Milliseconds after which an edit is made once more, if the answer to one before it was lost.
 const UNCLEAR_MS: u64 = 5_000;
@@ -35,13 +35,13 @@ const UNCLEAR_MS: u64 = 5_000;
 const CUT_OFF: &str = "the host stopped while it was sent";
 /// The reason of a question that was not sent.
 const OVER: &str = "the question was answered elsewhere, or is asked no longer";
-/// The reason of a message that says nothing.
+/// The reason of an empty message.
 const EMPTY: &str = "there is nothing to say";
 
 /// The next work on a chat after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Its next message, or this one when it is due again.
+    /// The next message, or this one when it is due again.
     GoOn,
     /// The same, after so many milliseconds.
     Again {
@@ -58,8 +58,8 @@ struct Attempt<'a> {
     /// The state that is stored.
     state: OutboundMessageState,
     chunks: Vec<Body>,
-    /// The message in which the reply grew and into which the first chunk goes; none if the chunk
-    /// is a message of its own.
+    /// The growing message that the first chunk edits; none if the chunk becomes a message of its
+    /// own.
     preview: Option<Preview>,
 }
 
@@ -67,11 +67,11 @@ struct Attempt<'a> {
 enum ChunkOutcome {
     /// The service took it.
     Taken,
-    /// The attempt is over, or could not be begun.
+    /// The attempt is over, or could not begin.
     Over(Next),
 }
 
-/// Sends a message, from the chunk at which it is.
+/// Sends a message, from its present chunk on.
 pub(super) async fn deliver(shared: &Shared, served: &Served, row: OutboundMessageRow) -> Next {
     let mut attempt = Attempt {
         shared,
@@ -117,13 +117,13 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the service's id of the message that the present chunk is put into; none if it is a
+    /// Returns the service's id of the message that the present chunk edits; none if it becomes a
     /// message of its own.
     fn edits(&self) -> Option<String> {
         self.preview.as_ref().map(|preview| preview.id.clone())
     }
 
-    /// Finds out what there is to send, or settles a message of which nothing is sent.
+    /// Determines what has to be sent, or settles a message of which nothing is sent.
     async fn prepare(&mut self) -> Result<(), Next> {
         if let Err(error) = self.find_preview().await {
             tracing::warn!(
@@ -159,8 +159,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Finds the message in which the reply grew: the one that this process knows or that one
-    /// before it stored, or else the one that an attempt before was about to edit.
+    /// Finds the message in which the reply grew. It is known to this process, or stored by an
+    /// earlier one, or the target of an earlier attempt's edit.
     async fn find_preview(&mut self) -> Result<(), ReadError> {
         let Some(run) = self.run().filter(|_| self.row.chunk == 0) else {
             return Ok(());
@@ -168,7 +168,7 @@ impl Attempt<'_> {
         let known = self.shared.previews.close(run, &self.chat()).await;
         let is_first_attempt =
             self.state == OutboundMessageState::Queued && self.row.reason.is_none();
-        // An attempt that had begun is what its record says.
+        // The record of an attempt that had begun decides.
         let is_known = known.is_some() && self.state != OutboundMessageState::Started;
         self.preview = if is_known {
             known
@@ -187,8 +187,8 @@ impl Attempt<'_> {
             edited.await?.map(|id| Preview {
                 id,
                 is_unclear: false,
-                // No record says what became of all attempts. An operator who has it sent again
-                // has looked.
+                // The outcomes of some attempts are not recorded. An operator who retries it has
+                // checked the chat.
                 may_be_whole: self.state != OutboundMessageState::Queued,
             })
         };
@@ -196,8 +196,8 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Returns the message, whole. None if it is a question that is asked no longer: it was
-    /// answered elsewhere, or its run has ended.
+    /// Returns the whole message. None for a question that is no longer open: it was answered
+    /// elsewhere, or its run has ended.
     async fn outbound(&self) -> Result<Option<Outbound>, Error> {
         let said = Outbound {
             text: self.row.text.clone(),
@@ -249,7 +249,8 @@ impl Attempt<'_> {
             .preview
             .take_if(|preview| is_refused && !preview.may_be_whole);
         if gone.is_some() {
-            // The message is gone: the text is one of its own, and on record as that before.
+            // The growing message is gone: the text becomes a message of its own. That is recorded
+            // before it is sent.
             self.shared.note(self.served, called.entry.take()).await;
             called = match self.attempt(&body, number).await {
                 Ok(called) => called,
@@ -260,7 +261,7 @@ impl Attempt<'_> {
         self.conclude(called, number).await
     }
 
-    /// Sends the present chunk, after it is on record that it is about to be sent.
+    /// Sends the present chunk, after recording that it is about to be sent.
     async fn attempt(&mut self, body: &Body, number: u32) -> Result<Called<String>, Next> {
         self.start(number).await?;
         Ok(
@@ -287,7 +288,8 @@ impl Attempt<'_> {
         self.shared.send(self.served, &message, self.run()).await
     }
 
-    /// Makes the final text the last edit of the message in which it grew. Returns the id of that.
+    /// Makes the final text the last edit of the message in which it grew. Returns that message's
+    /// id.
     async fn send_edit(&mut self, preview: &Preview, text: &str) -> Called<String> {
         let edit = || Body::Edit {
             id: preview.id.clone(),
@@ -300,13 +302,13 @@ impl Attempt<'_> {
         let may_be_undone = called.result.is_ok() && preview.is_unclear;
         if may_be_undone && self.shared.core.sleep_ms(UNCLEAR_MS).await {
             let again = self.send(edit()).await;
-            // One that is refused leaves the message as it was made.
+            // A refused edit leaves the message as it was.
             if !matches!(again.result, Err(ConnectorFailure::Rejected(_))) {
                 called.result = again.result;
             }
             self.shared.note(self.served, again.entry).await;
         }
-        // The id stays, whatever the service says.
+        // The id stays, whatever the service returns.
         called.result = called.result.map(|_| preview.id.clone());
         called
     }
@@ -341,7 +343,7 @@ impl Attempt<'_> {
                 self.row.attempts = number;
                 Ok(())
             }
-            // Somebody else deals with it, or it was erased.
+            // Another task is processing it, or it was erased.
             Err(CommitError::Conflict(_)) => Err(Next::GoOn),
             Err(error) => {
                 tracing::warn!(
@@ -354,10 +356,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// Stores what became of a chunk.
+    /// Stores the outcome of a chunk.
     async fn conclude(&mut self, called: Called<String>, number: u32) -> ChunkOutcome {
         let entry = called.entry;
-        // What arrived before is not sent once more.
+        // Chunks that were delivered before are not sent again.
         let following = self.row.missing_from(self.row.chunk.saturating_add(1));
         let is_last =
             usize::try_from(following).is_ok_and(|following| following >= self.chunks.len());
@@ -394,15 +396,15 @@ impl Attempt<'_> {
         let is_over = !matches!(outcome, OutboundMessageOutcome::Failed { .. });
         let next = self.settle(outcome, entry).await;
         if is_over {
-            // It is on record, for an operator who has it tried again.
+            // It is recorded, for an operator who retries the message.
             self.preview = None;
         }
         ChunkOutcome::Over(next)
     }
 
-    /// Returns what becomes of the message after an attempt at a chunk of it that failed.
+    /// Returns the state of the message after a failed attempt at one of its chunks.
     fn fate(&self, failure: &ConnectorFailure, number: u32) -> Fate {
-        // To make an edit twice comes to the same.
+        // An edit can safely be made twice.
         let idempotent = self.served.abilities().idempotent || self.preview.is_some();
         let fate = judge(failure, number, idempotent, self.shared.core.now());
         let is_refused = matches!(failure, ConnectorFailure::Rejected(_));
@@ -413,7 +415,7 @@ impl Attempt<'_> {
         fate
     }
 
-    /// Hands a message to people at a web page: what is stored is what they read.
+    /// Hands a message to people at a web page, who read it from the store.
     async fn hand_over(&mut self) -> Next {
         let outcome = OutboundMessageOutcome::Delivered {
             service_ids: vec![self.row.outbound_message.to_string()],
@@ -421,8 +423,8 @@ impl Attempt<'_> {
         self.settle(outcome, None).await
     }
 
-    /// Stores an outcome, however long the store needs to take it. Only the end of the host comes
-    /// before: then the next one finds the attempt begun.
+    /// Stores an outcome, however long the store takes. Only the end of the host can prevent it:
+    /// then the next process finds the attempt begun.
     async fn settle(&mut self, outcome: OutboundMessageOutcome, entry: Option<Event>) -> Next {
         loop {
             store::point("edge.delivered.before");
@@ -451,13 +453,14 @@ impl Attempt<'_> {
         }
     }
 
-    /// Stores an outcome, and with it the report that came of the chunk while it was sent.
+    /// Stores an outcome, and with it the report about the chunk that was received while it was
+    /// sent.
     async fn record(
         &self,
         outcome: &OutboundMessageOutcome,
         entry: Option<Event>,
     ) -> Result<(), CommitError> {
-        // A report that came before this is found here, and one that comes after finds this.
+        // An earlier report is found here, and a later one finds this outcome.
         let _reports = self.served.lasting.reports.lock().await;
         let reported = self.reported(outcome).await;
         let reported = reported.map_err(|error| CommitError::Unavailable {
@@ -474,7 +477,7 @@ impl Attempt<'_> {
             }))
         };
         let lost = reported.as_ref().map(|outcome| settled(outcome, None));
-        // So the ledger of a run has what was sent for it.
+        // So the ledger of a run has the requests that were sent for it.
         let entry = entry.map(|entry| self.event(entry));
         let events = [Some(settled(outcome, self.edits())), lost, entry];
         let commit = self.commit(events.into_iter().flatten().collect());
@@ -485,7 +488,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Returns the report that came of a chunk while it was sent; none without one.
+    /// Returns the report about a chunk that was received while it was sent; none without one.
     async fn reported(
         &self,
         outcome: &OutboundMessageOutcome,
@@ -536,7 +539,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns an event that goes with what the message comes of.
+    /// Returns an event with the subject of the message.
     fn event(&self, event: Event) -> NewEvent {
         let context = Context::new(self.served.origin(), self.shared.core.now());
         NewEvent {
@@ -545,7 +548,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns a commit that lands only if the message is as it was.
+    /// Returns a commit that lands only if the message is unchanged.
     fn commit(&self, events: Vec<NewEvent>) -> Commit {
         Commit::new()
             .guard(ConnectorGuard::OutboundMessageIs {
@@ -556,7 +559,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns what a message comes of, for its events.
+/// Returns the source of a message, as the subject of its events.
 pub(super) fn subject_of(cause: &OutboundMessageCause) -> Subject {
     match cause {
         OutboundMessageCause::Turn { session, run }
@@ -573,7 +576,7 @@ pub(super) fn subject_of(cause: &OutboundMessageCause) -> Subject {
     }
 }
 
-/// Returns whether a service may have done what it was asked for.
+/// Returns whether a service may have carried out a request.
 fn may_be_made(result: &Result<String, ConnectorFailure>) -> bool {
     match result {
         Ok(_) | Err(ConnectorFailure::Unknown(_)) => true,

@@ -1,5 +1,5 @@
-//! The connectors that are served now: what is configured of each, its component, and what lasts
-//! beyond another configuration of it.
+//! The connectors that are served now: the configuration of each, its component, and the state that
+//! outlasts a new configuration.
 
 use super::asked::Notes;
 use super::bucket::Bucket;
@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Chats of one connector that are others now and are remembered for it. With more, each is told by
-/// the service once more.
+/// Maximum number of a connector's chats whose change of id is remembered. Beyond it, the service
+/// reports each change once more.
 const MOVED_CHATS_MAX: usize = 1_000;
 
 /// A connector as it is served.
@@ -36,13 +36,13 @@ pub(super) enum ConnectorLink {
     Component(ComponentDeps),
     /// The host itself.
     Direct,
-    /// None: there is no such component, or it is no connector.
+    /// None: the component does not exist, or is no connector.
     None,
 }
 
 /// The means of a connector with a component.
 pub(super) struct ComponentDeps {
-    /// The component, with what it is granted.
+    /// The component, with its grant.
     pub(super) entry: Arc<Entry>,
     /// The digest of that grant, as the ledger names it.
     pub(super) grant: Digest,
@@ -53,15 +53,15 @@ pub(super) struct ComponentDeps {
 /// The part of a connector that lasts while its configuration changes.
 #[derive(Default)]
 pub(super) struct LastingState {
-    /// Lock that is held while what arrived is compared with what has arrived before, and stored.
+    /// Lock that is held while inbound messages are compared with earlier ones, and stored.
     pub(super) intake: tokio::sync::Mutex<()>,
-    /// Lock that is held while reports on messages, or the ids under which messages were taken, are
-    /// compared with the other and stored. It has the number of reports that were kept since no
-    /// message was being sent.
+    /// Lock that is held while reports on messages, or the ids under which messages were accepted,
+    /// are compared with the other and stored. It has the number of reports that were kept since
+    /// the last time that no message was being sent.
     pub(super) reports: tokio::sync::Mutex<usize>,
     pub(super) health: Mutex<Health>,
-    /// The chats that are others now, by what they were, since the start. Without it each message
-    /// into such a chat is refused once, and sent twice.
+    /// The new ids of chats, by their old ones, since the start. Without it each message into such
+    /// a chat is refused once, and sent twice.
     moved_chats: Mutex<HashMap<String, String>>,
     /// Inbound messages that are not settled.
     open: AtomicU64,
@@ -69,7 +69,7 @@ pub(super) struct LastingState {
     arrived: Mutex<Option<Instant>>,
     /// The bound on calls of its service.
     pub(super) calls: Mutex<Bucket>,
-    /// The decisions in calls that come over and over.
+    /// The decisions in repeated calls.
     pub(super) notes: Mutex<Notes>,
     /// The log of its component.
     pub(super) log: RepeatedCalls,
@@ -85,7 +85,7 @@ impl Served {
         ConnectorId::of_name(self.name.as_str())
     }
 
-    /// Returns what brings its events about, and where its messages come from.
+    /// Returns the actor of its events and the source of its messages.
     pub(super) fn origin(&self) -> String {
         format!("connector:{}", self.name)
     }
@@ -96,7 +96,7 @@ impl Served {
             && self.spec.intake() == Intake::Polling
     }
 
-    /// Returns what its service can do. The host's own way shows any text.
+    /// Returns the abilities of its service. The host's own channel shows any text.
     pub(super) fn abilities(&self) -> Abilities {
         match &self.link {
             ConnectorLink::Component(deps) => deps.abilities.clone(),
@@ -141,14 +141,14 @@ impl LastingState {
         moved.insert(from.to_owned(), to.to_owned());
     }
 
-    /// Returns the chat that a chat is now, as far as that is known.
+    /// Returns the present id of a chat, if it is known to have changed.
     pub(super) fn present_chat(&self, chat: &str) -> String {
         let moved = self.moved_chats.lock();
         let moved = moved.unwrap_or_else(PoisonError::into_inner);
         moved.get(chat).map_or(chat, String::as_str).to_owned()
     }
 
-    /// Notes inbound messages that are to be settled.
+    /// Counts inbound messages that wait to be settled.
     pub(super) fn opened(&self, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         self.open.fetch_add(count, Ordering::Relaxed);
@@ -166,7 +166,7 @@ impl LastingState {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Returns how many inbound messages more may wait to be settled, as far as it was counted.
+    /// Returns how many more inbound messages may wait to be settled, according to the count.
     pub(super) fn room(&self) -> usize {
         let open = usize::try_from(self.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         INBOUND_MESSAGES_WAITING_MAX.saturating_sub(open)
@@ -184,7 +184,7 @@ impl LastingState {
 #[derive(Default)]
 pub(super) struct Registry {
     all: RwLock<BTreeMap<ConnectorName, Arc<Served>>>,
-    /// Number of those that are polled. Every poll asks for it.
+    /// Number of polled connectors. Every poll reads it.
     polling: AtomicUsize,
 }
 
@@ -213,8 +213,7 @@ impl Registry {
         served.values().cloned().collect()
     }
 
-    /// Puts connectors in the place of those that were served, and ends what of those is no longer
-    /// served.
+    /// Replaces the served connectors, and ends those that are no longer served.
     pub(super) fn put(&self, next: BTreeMap<ConnectorName, Arc<Served>>) {
         let polling = next.values().filter(|it| it.is_polling()).count();
         self.polling.store(polling, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Another configuration: which connectors go on, begin anew or end with it.
+//! A new configuration: the connectors that continue, restart or end with it.
 
 use super::served::{ComponentDeps, ConnectorLink, Served};
 use super::{Shared, polling};
@@ -13,7 +13,7 @@ use store::ReadError;
 use tokio_util::sync::CancellationToken;
 
 impl Shared {
-    /// Serves what is configured now: those that changed begin anew, those that are gone end.
+    /// Serves the present configuration: changed connectors restart, removed ones end.
     pub(super) async fn serve(self: &Arc<Self>) -> Result<(), Error> {
         let settings = self.core.settings();
         let mut begun = Vec::new();

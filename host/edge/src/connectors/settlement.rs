@@ -1,4 +1,4 @@
-//! The settlement of inbound messages: what became of them, and what is stored with it.
+//! The settlement of inbound messages: their outcomes, and the events stored with them.
 
 use domain::event::{InboundMessageOutcome, NewEvent};
 

@@ -1,4 +1,4 @@
-//! The inbound messages of one chat, dealt with one batch after the other, each to its settlement.
+//! The inbound messages of one chat, processed one batch after the other, each to its settlement.
 
 use super::sender::Sender;
 use super::served::Served;
@@ -25,7 +25,7 @@ const AGAIN: Backoff = Backoff {
     most_ms: 30_000,
 };
 
-/// The words for a message that was not taken for want of a place.
+/// The notice for a message that was not accepted for lack of a place.
 const BUSY: &str = "There is too much to do at the moment. Please try again later.";
 /// The words for a message that was refused.
 const REFUSED: &str = "Your message could not be taken.";
@@ -82,8 +82,7 @@ pub(super) async fn settle(
     Next::GoOn
 }
 
-/// Deals with the first inbound messages after so many failures in a row, and returns what became
-/// of them.
+/// Processes the first inbound messages after so many failures in a row, and returns their outcome.
 async fn deal_with(
     shared: &Shared,
     served: &Served,
@@ -128,8 +127,8 @@ async fn deal_with(
     }
 }
 
-/// Deals with inbound messages of somebody who is known: what was done before a crash is not done
-/// again, an answer to a question is one, and anything else becomes an input.
+/// Processes inbound messages of a known sender. Work done before a crash is not repeated, an
+/// answer to a question goes to it, and all others become an input.
 async fn take(
     shared: &Shared,
     served: &Served,
@@ -152,7 +151,7 @@ async fn take(
     }
     let reminder = shared.reminder(served, sender, first).await?;
     let mut settlement = shared.post(served, sender, batch).await?;
-    // An inbound message is told one thing at most.
+    // An inbound message gets at most one notice.
     if settlement.also.is_empty() {
         settlement.also.extend(reminder);
     }
@@ -171,7 +170,7 @@ fn refused(
     let is_in_group = inbound_messages
         .first()
         .is_some_and(|first| first.message.group.is_some());
-    // In a group it would be told to people whom it does not concern.
+    // In a group it would reach people whom it does not concern.
     let text = match refusal.kind() {
         ErrorKind::Busy => BUSY.to_owned(),
         _ if is_in_group => REFUSED.to_owned(),
@@ -187,7 +186,7 @@ fn refused(
     }
 }
 
-/// Stores what became of inbound messages. Returns their number.
+/// Stores the outcomes of inbound messages. Returns their number.
 async fn store_settlement(
     shared: &Shared,
     served: &Served,

@@ -1,4 +1,4 @@
-//! Troubles of connectors: told to an operator once, and once that they are over.
+//! Troubles of connectors: an operator is notified once, and once more when they are over.
 
 use super::Shared;
 use super::calls::CallFailure;
@@ -11,7 +11,7 @@ use std::sync::PoisonError;
 use store::{Commit, Expected};
 
 impl Shared {
-    /// Notes that a connector works, and says so if it did not.
+    /// Records that a connector works, and notifies the operator if it did not before.
     pub(super) async fn note_success(&self, served: &Served) {
         let reported = served
             .lasting
@@ -22,7 +22,7 @@ impl Shared {
         self.tell(served, reported).await;
     }
 
-    /// Notes that a message could not be sent, and says so where an operator should know.
+    /// Records that a message could not be sent, and notifies the operator if necessary.
     pub(super) async fn note_failure(&self, served: &Served, failure: &ConnectorFailure) {
         let now = self.core.now();
         let reported = served
@@ -34,9 +34,9 @@ impl Shared {
         self.tell(served, reported).await;
     }
 
-    /// Notes that nothing could be taken in, and says so where an operator should know. A call for
-    /// which the host had no place is not counted: it says nothing of the connector. Returns the
-    /// milliseconds until the connector should be asked again.
+    /// Records that no messages could be received, and notifies the operator if necessary. A call
+    /// for which the host had no place is not counted: it does not indicate trouble of the
+    /// connector. Returns the milliseconds until the connector should be polled again.
     pub(super) async fn note_intake_failure(&self, served: &Served, failure: CallFailure) -> u64 {
         let is_counted = matches!(failure, CallFailure::Failed(_));
         let failure = ConnectorFailure::from(failure);

@@ -1,5 +1,5 @@
-//! The watch over one run for which somebody in a chat waits: they see that the agent is typing,
-//! and where it is wanted the reply as it grows.
+//! The watch over one run that people in a chat wait for: they see that the agent is typing and, if
+//! that is enabled, the growing reply.
 
 use super::Shared;
 use super::previews::{More, Slot};
@@ -27,11 +27,11 @@ pub(super) enum RunNotice {
         seq: u64,
         text: String,
     },
-    /// Anything else: it is at work.
+    /// Anything else: it is working.
     Other,
 }
 
-/// A reply in the making, as far as it was heard without a gap.
+/// The part of a reply in progress that was received without a gap.
 #[derive(Debug, Default)]
 struct Reply {
     /// The call and the attempt that make it.
@@ -39,7 +39,7 @@ struct Reply {
     /// The place of its next chunk.
     next: u64,
     text: String,
-    /// True if something of it was missed, or there is too much of it.
+    /// True if a part of it was missed, or it is too long.
     is_broken: bool,
     /// True if it has grown since it was shown.
     is_news: bool,
@@ -78,7 +78,7 @@ impl Reply {
     }
 }
 
-/// A run for which somebody in a chat waits.
+/// A run that people in a chat wait for.
 struct Watch {
     shared: Arc<Shared>,
     served: Arc<Served>,
@@ -91,7 +91,7 @@ struct Watch {
     shown: u32,
 }
 
-/// Watches over a run until it ends, if somebody in a chat waits for it.
+/// Watches a run until it ends, if people in a chat wait for it.
 pub(super) async fn watch(shared: Arc<Shared>, run: RunId, notices: mpsc::Receiver<RunNotice>) {
     let Ok(Some(chat)) = shared.core.store().reply_route_of_run(run).await else {
         return;
@@ -123,7 +123,7 @@ pub(super) async fn watch(shared: Arc<Shared>, run: RunId, notices: mpsc::Receiv
         shown: 0,
     };
     let longest = Duration::from_millis(WATCH_MS_MAX);
-    // What takes longer is not watched to its end.
+    // A run that takes longer is not watched to its end.
     let _ = timeout(longest, watch.go_on(types, notices)).await;
     if grows && shared.core.sleep_ms(KEPT_MS).await {
         shared.previews.forget(run, &chat);
@@ -162,13 +162,13 @@ impl Watch {
         }
     }
 
-    /// Returns whether the run goes on.
+    /// Returns whether the run is still open.
     async fn is_open(&self) -> bool {
         let run = self.shared.core.store().run(self.run).await;
         run.is_ok_and(|row| row.is_some_and(|row| row.end.is_none()))
     }
 
-    /// Returns whether somebody is asked in the chat, so that it is not the agent who types.
+    /// Returns whether the agent waits for an answer in the chat, so that it is not the one typing.
     async fn is_asking(&self) -> bool {
         let asked = self
             .shared

@@ -1,8 +1,8 @@
-//! Messages that a service took and did not deliver after all. They count as delivered until it
-//! says so, and are given up then.
+//! Messages that a service accepted and did not deliver after all. They count as delivered until
+//! the service reports the loss, and are then given up.
 //!
-//! A report may be quicker than the answer to sending the message that it is about. Such a one is
-//! kept in the store, and found when the id of the message is recorded.
+//! A report may arrive before the answer to sending its message. Such a report is stored, and found
+//! when the id of the message is recorded.
 
 use super::Shared;
 use super::sending::subject_of;
@@ -16,16 +16,16 @@ use domain::event::{Event, NewEvent, OutboundMessageOutcome, OutboundMessageSett
 use domain::refusal::Refusal;
 use store::{ChunkUnderId, Commit, CommitError, ConnectorGuard, Expected, Key, ReadError};
 
-/// Reports on messages of one connector that nobody knows, which are kept while any is being sent.
-/// Each is kept for as long as idempotency keys are.
+/// Maximum number of reports on unknown messages of one connector, which are kept while any message
+/// is being sent. Each is kept for as long as idempotency keys are.
 const REPORTS_KEPT_MAX: usize = 1_000;
 /// Number of tries while a message changes its state.
 const TRIES_MAX: u32 = 8;
 
 impl Shared {
-    /// Gives up the messages that a service did not deliver. One that is told again is given up
-    /// once. One that nobody knows is kept while a message is being sent, and is another program's
-    /// else.
+    /// Gives up the messages that a service did not deliver. A repeated report gives up its message
+    /// once. A report about an unknown message is kept while a message is being sent; otherwise it
+    /// concerns another program's.
     ///
     /// # Errors
     /// It cannot be stored now.
@@ -62,8 +62,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns the reason why a message did not arrive, by a report that came before the id of the
-    /// message was on record; none without one.
+    /// Returns the reason why a message was not delivered, from a report that arrived before the id
+    /// of the message was recorded; none without one.
     pub(super) async fn kept_report(
         &self,
         served: &Served,
@@ -81,7 +81,7 @@ impl Shared {
     async fn keep_report(&self, served: &Served, report: &Undelivered) -> Result<(), Error> {
         let key = report_key(served, &report.id, &report.reason);
         match self.core.store().commit(Commit::new().key(key)).await {
-            // It is told again.
+            // It is a repeated report.
             Ok(_) | Err(CommitError::Replayed { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -101,7 +101,7 @@ impl Shared {
                 return Ok(());
             };
             let now = self.core.now();
-            // Others are to follow while it is open.
+            // Further chunks will follow while it is open.
             let chunks = row.service_ids.len() + usize::from(row.state.is_open());
             let outcome = undelivered(found.chunk, chunks, reason);
             let settled = Event::OutboundMessageSettled(OutboundMessageSettled {
@@ -131,7 +131,7 @@ impl Shared {
                     );
                     return Ok(());
                 }
-                // Another chunk of it is sent at this moment, or it was erased.
+                // Another chunk of it is being sent at this moment, or it was erased.
                 Err(CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -141,8 +141,8 @@ impl Shared {
     }
 }
 
-/// Returns the outcome of a message of which a chunk did not arrive, of so many. The reason names
-/// the chunk where there are several.
+/// Returns the outcome of a message with an undelivered chunk, out of so many. The reason names the
+/// chunk if there are several.
 pub(super) fn undelivered(chunk: u32, of: usize, reason: &str) -> OutboundMessageOutcome {
     let number = chunk.saturating_add(1);
     let reason = match of {

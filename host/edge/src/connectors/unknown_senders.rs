@@ -1,4 +1,4 @@
-//! People whom nobody knows: they are refused politely, or get a pairing code, or hear nothing.
+//! Unknown senders: they are refused politely, or get a pairing code, or no answer.
 
 use super::Shared;
 use super::gathering::same_sender_len;
@@ -25,8 +25,8 @@ const REFUSALS_MAX: u32 = 100;
 /// Senders that are remembered for having been refused, of all connectors.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The latest words to people whom nobody knows. Nothing rests on it: after a start they may be
-/// told once more.
+/// The latest notices to unknown senders. Nothing depends on it: after a start they may be sent
+/// once more.
 #[derive(Debug, Default)]
 pub(super) struct RecentNotices {
     senders: HashMap<ConnectorKey, Timestamp>,
@@ -41,7 +41,7 @@ struct Hour {
 }
 
 impl RecentNotices {
-    /// Returns whether a sender is told now that they are not known, and remembers it if so.
+    /// Returns whether a sender is now notified that they are unknown, and remembers it if so.
     fn may_refuse(&mut self, key: &ConnectorKey, now: Timestamp) -> bool {
         let is_recent = |at: &Timestamp| now.since_ms(*at) < REFUSAL_MS;
         if self.senders.get(key).is_some_and(is_recent) {
@@ -73,7 +73,7 @@ impl RecentNotices {
 }
 
 impl Shared {
-    /// Settles inbound messages of a sender who is refused: told so once an hour.
+    /// Settles inbound messages of a refused sender, who is notified once an hour.
     pub(super) fn refuse(
         &self,
         served: &Served,
@@ -98,8 +98,8 @@ impl Shared {
         }
     }
 
-    /// Settles inbound messages of a sender who may get a pairing code. Nothing of what they said
-    /// goes anywhere, also when they are paired later.
+    /// Settles inbound messages of a sender who may get a pairing code. Their content is not passed
+    /// on, even if they are paired later.
     pub(super) async fn offer_pairing(
         &self,
         served: &Served,
@@ -116,8 +116,8 @@ impl Shared {
         let now = self.core.now();
         let store = self.core.store();
         let of_sender = match store.pairing_of(key).await? {
-            // A new code takes the place of the one before, so that there are no more than that
-            // many within the time for which one counts.
+            // A new code replaces the previous one, so the number of valid codes never exceeds the
+            // maximum.
             Some(last) if now.since_ms(last.offered) < again_ms() => PAIRINGS_OF_SENDER_MAX,
             Some(_) | None => 0,
         };
@@ -156,7 +156,7 @@ fn again_ms() -> u64 {
 fn new_code() -> PairingCode {
     let id = Uuid::new_v4();
     let mut random = [0; PAIRING_CODE_CHARS];
-    // The bytes of such an id that say nothing but what it is are left out.
+    // Bytes that are the same in all such ids are left out.
     let bytes = id.as_bytes().iter().enumerate();
     let free = bytes.filter(|(place, _)| *place != 6 && *place != 8);
     for (sign, (_, byte)) in random.iter_mut().zip(free) {

@@ -21,11 +21,11 @@ pub enum ConnectorCondition {
     Polling,
     /// Its service calls the host.
     Webhook,
-    /// It is the host's own: people at web pages call the host.
+    /// It is the host's own: web pages call the host.
     Direct,
-    /// The operator has it stand still.
+    /// The operator disabled it.
     Disabled,
-    /// It stands still: there is no such component, or it cannot do what is asked for.
+    /// It is stopped: its component does not exist, or cannot do what is configured.
     WithoutComponent,
     /// Its credentials do not count.
     Unauthorised,
@@ -34,7 +34,7 @@ pub enum ConnectorCondition {
 }
 
 impl ConnectorCondition {
-    /// Returns whether it is a trouble that an operator has to look at.
+    /// Returns whether an operator has to act on it.
     #[must_use]
     pub fn is_trouble(self) -> bool {
         match self {
@@ -55,7 +55,7 @@ pub struct ConnectorState {
     pub condition: ConnectorCondition,
     /// The reason of a trouble.
     pub reason: Option<String>,
-    /// Time since when it is in that trouble.
+    /// Time at which that trouble began.
     pub since: Option<Timestamp>,
     /// Time at which a message arrived last.
     pub last_received: Option<Timestamp>,
@@ -63,7 +63,7 @@ pub struct ConnectorState {
     pub inbound_messages: u64,
     /// Number of messages that wait to be sent.
     pub waiting: u64,
-    /// Number of messages of which it cannot be told whether they were sent.
+    /// Number of messages for which it is unknown whether they were sent.
     pub unknown: u64,
     /// Number of messages that were given up.
     pub dead: u64,
@@ -115,8 +115,8 @@ impl Connectors {
         Ok(states)
     }
 
-    /// Returns outbound messages of a connector, the newest first. Those of one that is configured
-    /// no longer stay.
+    /// Returns outbound messages of a connector, the newest first. Those of one that is no longer
+    /// configured are included.
     ///
     /// # Errors
     /// There is no such connector, and never was; the store cannot be read.

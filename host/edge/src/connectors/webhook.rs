@@ -20,7 +20,7 @@ use tokio::time::Instant;
 const CROWDED_MS: u64 = 1_000;
 /// The longest time after which a service may call again, in milliseconds.
 const CROWDED_MS_MAX: u64 = 60_000;
-/// Milliseconds after which a service may call again whose call could not be dealt with.
+/// Milliseconds after which a service may repeat a call that could not be processed.
 const TROUBLE_MS: u64 = 10_000;
 /// The secret that calls are compared with that are for no connector.
 const NOBODYS: &[u8] = b"no call is ever signed with this";
@@ -29,7 +29,7 @@ const SIGNATURE: &str = "x-hub-signature-256";
 /// The parameter of a query that holds the secret of a handshake.
 const HANDSHAKE: &str = "hub.verify_token";
 
-/// A call that somebody made.
+/// A call as it was received.
 #[derive(Debug, Clone)]
 pub struct ReceivedCall {
     /// Its method.
@@ -45,14 +45,14 @@ pub struct ReceivedCall {
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServiceAnswer {
-    /// It was taken, and everything that it brought is stored (200).
+    /// It was accepted, and all its messages are stored (200).
     Answer {
-        /// The body, which is text; none is needed where there is none.
+        /// The body as text; none for an empty one.
         body: Option<String>,
     },
-    /// It is nobody's call, or there is no such connector (401).
+    /// It is not verified, or the connector does not exist (401).
     Unverified,
-    /// It makes no sense to the component (400).
+    /// The component cannot read it (400).
     Malformed {
         /// The reason.
         detail: String,
@@ -64,19 +64,19 @@ pub enum ServiceAnswer {
     },
     /// There are too many calls (429).
     Crowded {
-        /// Milliseconds after which it may come again.
+        /// Milliseconds after which it may be repeated.
         retry_after_ms: u64,
     },
-    /// It cannot be dealt with now (503).
+    /// It cannot be processed now (503).
     Unavailable {
-        /// Milliseconds after which it may come again.
+        /// Milliseconds after which it may be repeated.
         retry_after_ms: u64,
     },
 }
 
 impl Connectors {
-    /// Takes a call of a connector's service. When it is answered, everything that it brought is
-    /// durable. A call that comes again adds nothing, and is answered alike.
+    /// Handles a call of a connector's service. When it is answered, all its messages are durable.
+    /// A repeated call adds nothing, and gets the same answer.
     ///
     /// # Errors
     /// Nothing can be recorded at the moment; the service should call again later.
@@ -100,7 +100,7 @@ impl Shared {
             return Ok(ServiceAnswer::TooLarge { bytes_max });
         }
         let served = self.served.at_work(name).filter(|served| is_called(served));
-        // Whoever calls does not learn which connectors there are.
+        // A caller does not learn which connectors exist.
         let Some((served, check)) = served
             .as_ref()
             .and_then(|served| Some((served, served.spec.webhook.as_ref()?)))
@@ -116,7 +116,7 @@ impl Shared {
             }
             Some(Verified::Call) => {}
         }
-        // Only calls of the service itself count: nobody else can use them up.
+        // Only verified calls of the service count: nobody else can use them up.
         if !may_call(served) || self.room(served).await? == 0 {
             let retry_after_ms = CROWDED_MS;
             return Ok(ServiceAnswer::Crowded { retry_after_ms });
@@ -124,7 +124,7 @@ impl Shared {
         self.read(served, without_credentials(check, call)).await
     }
 
-    /// Returns what a call is, if it is the service's own.
+    /// Returns the verified call, if it is the service's own.
     fn verify(
         &self,
         served: &Served,
@@ -136,7 +136,7 @@ impl Shared {
         let verify_token = check.verify_token().map(value);
         let secrets = WebhookSecrets {
             secret: value(check.secret())?,
-            // A handshake whose secret has no value is nobody's.
+            // A handshake whose secret has no value cannot be verified.
             verify_token: match verify_token {
                 Some(token) => Some(token?),
                 None => None,
@@ -155,7 +155,7 @@ impl Shared {
         verified.ok()
     }
 
-    /// Has the component read a verified call, and stores what it brought.
+    /// Makes the component read a verified call, and stores its messages.
     async fn read(&self, served: &Served, call: VerifiedCall) -> Result<ServiceAnswer, Error> {
         let read = self.read_call(served, call).await;
         let batch = match read.result {
@@ -195,7 +195,7 @@ impl Shared {
             return ServiceAnswer::Malformed { detail };
         }
         let retry_after_ms = retry_after_ms(&failure);
-        // It calls again, over and over if this does not end: an operator should know.
+        // The service repeats the call, endlessly if this lasts: an operator has to know.
         self.note_intake_failure(served, failure).await;
         ServiceAnswer::Unavailable { retry_after_ms }
     }
@@ -212,7 +212,7 @@ impl ReceivedCall {
     }
 }
 
-/// Returns the milliseconds after which a call that was not read may come again.
+/// Returns the milliseconds after which a call that was not read may be repeated.
 fn retry_after_ms(failure: &CallFailure) -> u64 {
     match failure {
         CallFailure::NoPlace { after_ms, .. }
@@ -260,7 +260,7 @@ fn pretend_to_verify(call: &ReceivedCall, shared: &Shared) {
         headers: &headers,
         ..call.as_service_call()
     };
-    // What it comes to does not matter: nobody is told.
+    // The result does not matter: it is not returned.
     let _ = check.verify(secrets, &pretended, shared.core.now());
 }
 

@@ -1,6 +1,5 @@
-//! Trigger events that were asked for by hand of triggers that are not fired by themselves now:
-//! each has one attempt all the same, also after a restart. If that fails, it waits with the
-//! others.
+//! Trigger events requested by hand of triggers that are not active now: each has one attempt all
+//! the same, also after a restart. If that fails, it waits with the others.
 
 use super::Shared;
 use super::dispatch::{self, Next};
@@ -11,23 +10,23 @@ use futures::StreamExt;
 use std::sync::Arc;
 use store::{TriggerEventRow, TriggerRow};
 
-/// Triggers whose trigger events are dealt with at a time after a restart.
+/// Triggers whose trigger events are processed at a time after a restart.
 const TRIGGERS_AT_ONCE: usize = 4;
 
-/// Returns whether a trigger is not fired by itself now: it is paused, disabled or rests.
+/// Returns whether a trigger is not active now: it is paused, disabled or rests.
 pub(super) fn is_blocked(row: &TriggerRow, now: Timestamp) -> bool {
     let rests = row.failures.open_until.is_some_and(|until| until > now);
     row.paused.is_some() || !row.spec.enabled || rests
 }
 
-/// Has a trigger event dealt with that was asked for just now.
+/// Has a trigger event processed that was requested just now.
 pub(super) fn begin(shared: &Arc<Shared>, trigger_event: TriggerEventId) {
     let core = shared.core.clone();
     let shared = shared.clone();
     core.spawn(async move { deal_with(&shared, trigger_event).await });
 }
 
-/// Has those events of triggers dealt with that were asked for before the host ended.
+/// Has those events of triggers processed that were requested before the host ended.
 pub(super) fn go_on(shared: &Arc<Shared>, blocked: Vec<TriggerName>) {
     if blocked.is_empty() {
         return;
@@ -72,8 +71,8 @@ fn is_untried(trigger_event: &TriggerEventRow) -> bool {
     trigger_event.run_by.is_some() && trigger_event.state.is_open() && trigger_event.attempts == 0
 }
 
-/// Deals with a trigger event until something came of it: that its component or its session was too
-/// busy is no attempt.
+/// Processes a trigger event until it has an outcome. If its component or its session was too busy,
+/// that does not count as an attempt.
 async fn deal_with(shared: &Shared, id: TriggerEventId) {
     loop {
         let trigger_event = match shared.core.store().trigger_event(id).await {

@@ -1,5 +1,5 @@
-//! Checks of what a trigger is to be, as far as they need the rest of the host: its component, the
-//! folder and the secret that it names, its targets and model, and its configuration.
+//! Checks of a trigger's definition against the rest of the host: its component, the folder and the
+//! secret that it names, its targets and model, and its configuration.
 
 use super::targets;
 use crate::core::Core;
@@ -8,7 +8,7 @@ use broker::Error;
 use domain::trigger::{TriggerKind, TriggerSpec};
 use runtime::Described;
 
-/// Checks what a trigger is to be.
+/// Checks a trigger's definition.
 ///
 /// # Errors
 /// The first fault, with its field and the fix.

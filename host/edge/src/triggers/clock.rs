@@ -1,9 +1,9 @@
-//! Times that come due: each leads to a trigger event, accepted in the commit that moves the
-//! trigger on to its next time.
+//! Times that come due: each becomes a trigger event, accepted in the commit that sets the
+//! trigger's next time.
 //!
-//! What is due is read by index, page by page, and accepted many triggers at a time, so that a
-//! hundred thousand schedules that are due at once cost a bounded share of the host. A guard of the
-//! commit has each time accepted once, whatever else reads the same.
+//! Due triggers are read by index, page by page, and many are accepted at a time, so a hundred
+//! thousand schedules that are due at once cost a bounded share of the host. A guard of the commit
+//! ensures that each time is accepted once, even if it is read twice.
 
 use super::{Shared, heartbeat};
 use crate::core::Core;
@@ -27,28 +27,28 @@ use tokio::time::Instant;
 
 /// Triggers that are read, and accepted, at a time.
 const PAGE: usize = 128;
-/// Heartbeats that are looked at at a time: each reads a file and the state of a session.
+/// Heartbeats that are checked at a time: each reads a file and the state of a session.
 const POLLS_MAX: usize = 8;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 1_000;
-/// The shortest sleep while something is due that is not to be dealt with now, in milliseconds.
+/// The shortest sleep while a due trigger cannot be processed yet, in milliseconds.
 const ROUND_MS: u64 = 20;
 /// Milliseconds until triggers are read again that could not be read, and until the next time of a
 /// schedule is computed again that could not be computed.
 const TROUBLE_MS: u64 = 1_000;
 
-/// The record of one trigger whose time has come.
+/// The record of one trigger that was due.
 pub(super) struct DueOutcome {
     pub(super) name: TriggerName,
-    /// The time that had come.
+    /// The time that was due.
     pub(super) due: Option<Timestamp>,
     pub(super) events: Vec<Event>,
 }
 
-/// The triggers that are due and not to be dealt with now. Nothing rests on it.
+/// The due triggers that cannot be processed now. Nothing depends on it.
 #[derive(Default)]
 struct NotNow {
-    /// Heartbeats that are looked at.
+    /// Heartbeats that are being checked.
     inspected: HashSet<TriggerName>,
     /// Triggers whose next time could not be computed, with how often, and until when they wait.
     in_trouble: HashMap<TriggerName, (Failures, Instant)>,
@@ -65,7 +65,7 @@ impl NotNow {
     }
 }
 
-/// Accepts what comes due until the edge stops.
+/// Accepts due triggers until the edge stops.
 pub(super) async fn run(shared: Arc<Shared>) {
     let mut not_now = NotNow::default();
     let mut scans: JoinSet<TriggerName> = JoinSet::new();
@@ -87,7 +87,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
                     Ok(name) => {
                         not_now.inspected.remove(&name);
                     }
-                    // One panicked. A commit accepts each time once, whoever looks again.
+                    // A check panicked. A commit accepts each time once, whichever task checks
+                    // again.
                     Err(_) => not_now.inspected.clear(),
                 }
             }
@@ -97,7 +98,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Accepts what is due, a page at most. Returns the milliseconds until something more is due.
+/// Accepts due triggers, at most a page. Returns the milliseconds until another one is due.
 async fn round(
     shared: &Arc<Shared>,
     not_now: &mut NotNow,
@@ -144,14 +145,14 @@ async fn round(
     let next = core.store().next_trigger_due().await?;
     let now = core.now();
     Ok(match next {
-        // It is not to be dealt with now, or came due just now.
+        // It cannot be processed now, or came due just now.
         Some(next) if next <= now => ROUND_MS,
         Some(next) => next.since_ms(now).min(SLEEP_MS_MAX),
         None => SLEEP_MS_MAX,
     })
 }
 
-/// Looks at a heartbeat, apart from everything else that is due.
+/// Checks a heartbeat, separately from all other due triggers.
 fn inspect(
     shared: Arc<Shared>,
     scans: &mut JoinSet<TriggerName>,
@@ -172,13 +173,13 @@ fn inspect(
     }));
 }
 
-/// Returns what is recorded of a trigger whose time has come.
+/// Returns the record of a trigger that is due.
 fn trigger_events_due(row: &TriggerRow, now: Timestamp) -> Result<DueOutcome, ScheduleError> {
     let schedule = row.spec.schedule()?;
     let (Some(schedule), Some(due), TriggerKind::Schedule(spec)) =
         (schedule, row.next_due, &row.spec.on)
     else {
-        // Nothing is due of what has no schedule any more.
+        // A trigger without a schedule has nothing due any more.
         return Ok(passed_over(row, SkipReason::Missed, None, now));
     };
     let scheduled = scheduled(row, &schedule);
@@ -186,7 +187,7 @@ fn trigger_events_due(row: &TriggerRow, now: Timestamp) -> Result<DueOutcome, Sc
     Ok(recorded(row, &outcome, now))
 }
 
-/// Returns a trigger's schedule with whose it is.
+/// Returns a trigger's schedule with its owner.
 pub(super) fn scheduled<'a>(row: &'a TriggerRow, schedule: &'a Schedule) -> Scheduled<'a> {
     Scheduled {
         schedule,
@@ -197,8 +198,8 @@ pub(super) fn scheduled<'a>(row: &'a TriggerRow, schedule: &'a Schedule) -> Sche
     }
 }
 
-/// Returns the events of what came due. What does not fit among the trigger events that wait is
-/// passed over.
+/// Returns the events of due triggers. Those beyond the maximum of waiting trigger events are
+/// skipped.
 fn recorded(row: &TriggerRow, outcome: &ComeDue, now: Timestamp) -> DueOutcome {
     let name = &row.name;
     let next_due = outcome.next_due;
@@ -319,8 +320,8 @@ fn not_computed(
     })
 }
 
-/// Records what came due, in one commit. A trigger that is not as it was read is left out, and read
-/// again. Returns the number of triggers of which something is recorded.
+/// Records due triggers in one commit. A trigger that has changed since it was read is left out,
+/// and read again. Returns the number of recorded triggers.
 pub(super) async fn accept(
     core: &Core,
     mut batch: Vec<DueOutcome>,

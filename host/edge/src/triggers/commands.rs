@@ -1,7 +1,7 @@
-//! Commands of users and operators on triggers, and what they see of them.
+//! Commands of users and operators on triggers, and the data shown to them.
 //!
-//! Whether a caller may do something with another user's trigger is checked where callers are known
-//! ([`Triggers::get`] says whose it is). Triggers of the configuration are changed there, and can
+//! The rights of a caller to another user's trigger are checked by the API, which knows the callers
+//! ([`Triggers::get`] returns its owner). Triggers of the configuration are changed there, and can
 //! be paused, resumed and run here like all others.
 
 use super::definitions::{defined, next_due};
@@ -42,7 +42,7 @@ const OWN_NAMES: [&str; 2] = ["wake", "agent"];
 /// The kinds of triggers, by the keys under which they are written.
 const KINDS: [&str; 5] = ["schedule", "heartbeat", "webhook", "files", "events"];
 
-/// A kind of triggers, by the key under which it is written.
+/// A kind of triggers, by its key in a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KindName(&'static str);
 
@@ -84,14 +84,14 @@ impl FromStr for KindName {
     }
 }
 
-/// The triggers that are meant. One has to match every field that is given.
+/// A filter for triggers. A trigger has to match every field that is set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TriggerQuery {
-    /// The user whose triggers are meant.
+    /// The owner of the triggers.
     pub user: Option<UserId>,
     /// The kind of the triggers.
     pub kind: Option<KindName>,
-    /// The name after which those of the triggers come.
+    /// The name after which the page begins.
     pub after: Option<TriggerName>,
     /// Maximum number of triggers.
     pub limit: usize,
@@ -111,7 +111,7 @@ impl Triggers {
         Ok(store.triggers(filter, query.after, query.limit).await?)
     }
 
-    /// Returns a trigger; none when it is not there.
+    /// Returns a trigger; none if it does not exist.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -120,8 +120,8 @@ impl Triggers {
         Ok(row.filter(|row| row.removed.is_none()))
     }
 
-    /// Returns the history of a trigger, also of a removed one, the newest first: what is before a
-    /// position; everything without one.
+    /// Returns the history of a trigger, also of a removed one, the newest first. It contains the
+    /// entries before a position, or all of them without one.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -138,7 +138,7 @@ impl Triggers {
     /// Makes a trigger. It works for the user that it names, or else for the caller.
     ///
     /// # Errors
-    /// Its name is taken; what it is to be is at fault; there are too many.
+    /// Its name is taken; its definition is invalid; there are too many.
     pub async fn create(
         &self,
         by: By<'_>,
@@ -162,7 +162,7 @@ impl Triggers {
         self.there(&name).await
     }
 
-    /// Makes a trigger, by whoever may.
+    /// Makes a trigger, for any kind of caller.
     async fn make(&self, made: Made<'_>) -> Result<(), Error> {
         let Made {
             by,
@@ -175,7 +175,7 @@ impl Triggers {
         if OWN_NAMES.contains(&name.as_str()) {
             return Err(trigger_name_taken(name).into());
         }
-        // Nobody else takes the name until it is recorded.
+        // No other request takes the name until it is recorded.
         let _defining = self.shared.defining.lock().await;
         if core.settings().triggers.contains_key(name) {
             return Err(trigger_configured(name).at("/name").into());
@@ -208,10 +208,10 @@ impl Triggers {
         self.commit_definition(commit).await
     }
 
-    /// Gives a trigger another definition, whole. What it keeps stays.
+    /// Replaces a trigger's definition as a whole. Its state stays.
     ///
     /// # Errors
-    /// It is not there, or is one of the configuration; what it is to be is at fault.
+    /// It does not exist, or belongs to the configuration; its definition is invalid.
     pub async fn change(
         &self,
         by: By<'_>,
@@ -251,7 +251,7 @@ impl Triggers {
     /// Removes a trigger. Its open trigger events are given up, and its history stays.
     ///
     /// # Errors
-    /// It is not there, or is one of the configuration.
+    /// It does not exist, or belongs to the configuration.
     pub async fn remove(&self, by: By<'_>, name: &TriggerName) -> Result<(), Error> {
         let asked = json!({ "remove_trigger": name });
         let key = match once(&self.shared.core, by, &asked, name.as_str()).await? {
@@ -278,7 +278,7 @@ impl Triggers {
         self.commit_definition(commit).await
     }
 
-    /// Pauses a trigger: it is not fired until somebody resumes it. One that is paused stays so.
+    /// Pauses a trigger: it is not fired until it is resumed. Does nothing for a paused one.
     ///
     /// # Errors
     /// It is not there.
@@ -303,8 +303,8 @@ impl Triggers {
         self.there(name).await
     }
 
-    /// Resumes a trigger, whatever the reason of its pause, or lets one go on that rests after
-    /// failures. Its schedule goes on from now.
+    /// Resumes a trigger, whatever the reason of its pause, or ends the rest of one that failed.
+    /// Its schedule continues from now.
     ///
     /// # Errors
     /// It is not there, or the next time of its schedule cannot be computed.
@@ -332,11 +332,11 @@ impl Triggers {
         self.there(name).await
     }
 
-    /// Fires a trigger now, whatever its schedule says, which stays as it is. When this returns the
-    /// trigger event is durable.
+    /// Fires a trigger now, regardless of its schedule, which does not change. When this returns
+    /// the trigger event is durable.
     ///
     /// # Errors
-    /// It is not there; it is fired by something that somebody has to send; too many trigger events
+    /// It does not exist; its trigger events have to be sent by a caller; too many trigger events
     /// wait.
     pub async fn run(&self, by: By<'_>, name: &TriggerName) -> Result<TriggerEventId, Error> {
         let core = &self.shared.core;
@@ -391,8 +391,8 @@ impl Triggers {
         }
     }
 
-    /// Has a trigger event dealt with that was asked for by hand, also where the trigger is not
-    /// fired by itself now.
+    /// Has a trigger event processed that was requested by hand, even if the trigger is not active
+    /// now.
     fn fire_by_hand(&self, row: &TriggerRow, trigger_event: TriggerEventId) {
         if by_hand::is_blocked(row, self.shared.core.now()) {
             by_hand::begin(&self.shared, trigger_event);
@@ -408,7 +408,7 @@ impl Triggers {
             .ok_or_else(|| trigger_not_found(name).into())
     }
 
-    /// Records what became of a pause, if anything, under the key of its request.
+    /// Records the effect of a pause, if any, under the key of its request.
     async fn note(
         &self,
         user: &UserId,
@@ -432,7 +432,7 @@ impl Triggers {
         self.commit_definition(commit).await
     }
 
-    /// Commits a change of what a trigger is, once under its key, and tells the tasks of it.
+    /// Commits a change of a trigger's definition, once under its key, and notifies the tasks.
     async fn commit_definition(&self, commit: Commit) -> Result<(), Error> {
         store::point("edge.define.before");
         let committed = self.shared.core.store().commit(commit).await;
@@ -456,8 +456,8 @@ struct Made<'a> {
     key: Option<Key>,
 }
 
-/// Checks that a schedule has a time that is to come. Who makes a trigger over the API means one;
-/// in a configuration a time that has passed stays where it was written.
+/// Checks that a schedule has a time in the future. A caller of the API expects one; in a
+/// configuration a past time may stay.
 fn to_come(name: &TriggerName, spec: &TriggerSpec, now: Timestamp) -> Result<(), Refusal> {
     let wrong = |message: String| invalid_field("schedule", message);
     let TriggerKind::Schedule(schedule) = &spec.on else {
@@ -479,7 +479,7 @@ fn to_come(name: &TriggerName, spec: &TriggerSpec, now: Timestamp) -> Result<(),
     }
 }
 
-/// Returns the user for whom a trigger works, and its definition, which says so.
+/// Returns the user for whom a trigger works, and its definition with that user.
 fn for_user(origin: &TriggerOrigin, mut spec: TriggerSpec) -> (UserId, TriggerSpec) {
     let maker = match origin {
         TriggerOrigin::Configuration => None,
@@ -507,8 +507,8 @@ fn remembered(reply: &[u8]) -> Option<TriggerEventId> {
     std::str::from_utf8(reply).ok()?.parse().ok()
 }
 
-/// Returns the error for a commit that did not land: the refusal of a guard on numbers, or what the
-/// store says.
+/// Returns the error for a commit that did not land: the refusal of a guard on numbers, or the
+/// store's error.
 fn refused(error: CommitError, crowded: impl FnOnce() -> Refusal) -> Error {
     let CommitError::Conflict(conflict) = &error else {
         return error.into();

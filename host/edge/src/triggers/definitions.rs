@@ -1,8 +1,8 @@
 //! Triggers of the configuration: compared with those that are recorded, at each start and whenever
 //! another configuration is served.
 //!
-//! One that is as it was keeps the next trigger event of its schedule, so that those which came due
-//! while no host ran are dealt with as its policy says. Triggers that were made over the API stay.
+//! An unchanged trigger keeps the next time of its schedule, so times that came due while no host
+//! ran are handled by its policy. Triggers that were made over the API stay.
 
 use super::{Shared, by_hand};
 use crate::journal::Context;
@@ -20,7 +20,7 @@ use store::{Commit, Expected, TriggerFilter, TriggerRow};
 const PAGE: usize = 500;
 /// Triggers whose change is one commit.
 const BATCH_MAX: usize = 200;
-/// The actor of what the configuration brings about.
+/// The actor of changes by the configuration.
 const ACTOR: &str = "host";
 
 /// The events that are recorded of one trigger.
@@ -29,11 +29,11 @@ struct Change {
     events: Vec<Event>,
 }
 
-/// Compares the triggers of the configuration with those that are recorded, and records the
-/// difference. Returns the triggers that stand still with trigger events that are open.
+/// Compares the triggers of the configuration with the recorded ones, and records the difference.
+/// Returns the inactive triggers with open trigger events.
 ///
 /// # Errors
-/// The store cannot be read or does not take it. What was recorded until then stays, and the next
+/// The store cannot be read or rejects a commit. Changes recorded until then stay, and the next
 /// comparison does the rest.
 pub(super) async fn compare(shared: &Shared) -> Result<Vec<TriggerName>, Error> {
     let _defining = shared.defining.lock().await;
@@ -71,7 +71,7 @@ pub(super) async fn compare(shared: &Shared) -> Result<Vec<TriggerName>, Error> 
     Ok(blocked)
 }
 
-/// Returns what is recorded of a trigger that is there; none if nothing is.
+/// Returns the recorded change of an existing trigger; none if nothing has changed.
 fn change_of(row: &TriggerRow, spec: Option<&TriggerSpec>, now: Timestamp) -> Option<Change> {
     let name = row.name.clone();
     let events = match (&row.origin, spec) {
@@ -101,8 +101,8 @@ fn configured(name: &TriggerName, spec: &TriggerSpec, now: Timestamp) -> Vec<Eve
     defined(name, spec, TriggerOrigin::Configuration, now)
 }
 
-/// Returns the events by which a trigger is there as given. A schedule without any trigger event is
-/// over from the start, and one that cannot be computed is paused; both say so.
+/// Returns the events that define a trigger as given. A schedule without any time is over from the
+/// start, and one that cannot be computed is paused; events record both.
 pub(super) fn defined(
     name: &TriggerName,
     spec: &TriggerSpec,

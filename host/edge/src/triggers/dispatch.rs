@@ -1,8 +1,8 @@
-//! The order in which trigger events are dealt with: a few at a time, and of each trigger the
-//! oldest first, one after the other.
+//! The order in which trigger events are processed: a few at a time, and of each trigger the oldest
+//! first, one after the other.
 //!
-//! The work is read from the store, page by page. So however many trigger events are accepted
-//! at once, the work on them is bounded, and a start after a crash goes on the same way.
+//! The work is read from the store, page by page. So however many trigger events are accepted at
+//! once, the work on them is bounded. A start after a crash continues in the same way.
 
 use super::{Shared, failing, trigger_run};
 use crate::core::panic_text;
@@ -16,20 +16,20 @@ use store::{ReadError, TriggerEventRow};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Trigger events that are dealt with at a time. The rest of the host keeps the rest of the
-/// machine.
+/// Trigger events that are processed at a time, to leave enough of the machine to the rest of the
+/// host.
 const TRIGGER_RUNS_MAX: usize = 4;
-/// Trigger events that are read at a time, beside those that are not to be dealt with now.
+/// Trigger events that are read at a time, in addition to those that cannot be processed now.
 const PAGE: usize = 16;
 /// The longest sleep, in milliseconds. A clock that was set is noticed after it.
 const SLEEP_MS_MAX: u64 = 1_000;
 /// Milliseconds until trigger events are read again that could not be read.
 const TROUBLE_MS: u64 = 1_000;
-/// Milliseconds until a trigger event is dealt with again after the store did not take what became
-/// of it.
+/// Milliseconds until a trigger event is processed again after the store did not accept its
+/// outcome.
 const AGAIN_MS: u64 = 1_000;
 
-/// The next step with a trigger after work on a trigger event of it.
+/// The next step with a trigger after work on one of its trigger events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Its next trigger event.
@@ -41,19 +41,20 @@ pub(super) enum Next {
     },
 }
 
-/// The trigger events that are dealt with now, and those that are not to be.
+/// The trigger events in progress, and those that cannot be processed now.
 #[derive(Default)]
 struct Desk {
     /// The trigger events that were read and not begun.
     ready: VecDeque<TriggerEventRow>,
-    /// The triggers of which a trigger event is dealt with.
+    /// The triggers with a trigger event in progress.
     at_work: HashSet<TriggerId>,
-    /// The triggers that wait, and until when. Nothing rests on it: a start waits for none.
+    /// The waiting triggers, with the end of each wait. Nothing depends on it: after a start none
+    /// waits.
     blocked: HashMap<TriggerId, Instant>,
 }
 
 impl Desk {
-    /// Returns whether an event of a trigger can be dealt with now.
+    /// Returns whether an event of a trigger can be processed now.
     fn takes(&self, trigger: TriggerId) -> bool {
         !self.at_work.contains(&trigger) && !self.blocked.contains_key(&trigger)
     }
@@ -74,7 +75,7 @@ impl Desk {
         Some(first.saturating_duration_since(now))
     }
 
-    /// Reads trigger events that can be dealt with, unless there are some.
+    /// Reads trigger events that can be processed, unless some are already waiting.
     async fn fill(&mut self, shared: &Shared) -> Result<(), ReadError> {
         if self.ready.is_empty() {
             let not_now = self.at_work.len() + self.blocked.len();
@@ -115,8 +116,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
             Some(done) = working.join_next() => {
                 match done {
                     Ok((trigger, next)) => desk.done(trigger, next),
-                    // A commit takes what became of a trigger event once, whoever deals with it
-                    // again.
+                    // A commit records the outcome of a trigger event once, whichever task
+                    // processes it again.
                     Err(_) => desk.at_work.clear(),
                 }
             }
@@ -126,8 +127,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Begins to deal with trigger events, as many as may be dealt with at a time. Returns the
-/// milliseconds after which there may be more to do.
+/// Begins to process trigger events, up to the maximum at a time. Returns the milliseconds after
+/// which there may be more to do.
 async fn begin(
     shared: &Arc<Shared>,
     desk: &mut Desk,
@@ -155,7 +156,7 @@ async fn begin(
     Ok(SLEEP_MS_MAX)
 }
 
-/// Deals with a trigger event. One over which this panics counts as failed.
+/// Processes a trigger event. A panic counts as a failure.
 pub(super) async fn deal_with(shared: &Shared, trigger_event: TriggerEventRow) -> Next {
     let id = trigger_event.trigger_event;
     let name = trigger_event.trigger.clone();

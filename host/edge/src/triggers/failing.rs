@@ -1,4 +1,4 @@
-//! Failures of trigger events: when one is tried again, and what follows for its trigger.
+//! Failures of trigger events: the time of the next attempt, and the consequences for the trigger.
 
 use super::dispatch::Next;
 use super::{Shared, trigger_run};
@@ -29,7 +29,7 @@ enum Again {
     Later,
     /// After so many milliseconds, as the component asks.
     After { ms: u32 },
-    /// Never: the same would come of it.
+    /// Never: another attempt would fail in the same way.
     Never,
 }
 
@@ -52,7 +52,7 @@ impl Failure {
         }
     }
 
-    /// A failure after which no attempt would come to anything else.
+    /// Returns a failure that every further attempt would repeat.
     pub(super) fn lasting(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
@@ -76,7 +76,7 @@ impl Failure {
     }
 }
 
-/// Records that an attempt at a trigger event failed, with what follows from it.
+/// Records that an attempt at a trigger event failed, with the consequences.
 ///
 /// # Errors
 /// The store cannot be read, or does not take it.
@@ -87,7 +87,7 @@ pub(super) async fn failed(
 ) -> Result<Next, Error> {
     let core = &shared.core;
     let name = &trigger_event.trigger;
-    // Trigger events of one that was removed are dealt with. Nothing is left of a purged one.
+    // Trigger events of a removed trigger are processed. Nothing is left of a purged one.
     let Some(row) = core.store().trigger(name).await? else {
         return Ok(Next::GoOn);
     };
@@ -113,7 +113,7 @@ pub(super) async fn failed(
     })];
     events.extend(following(name, &failures, &consequences, now));
     let is_disabled = consequences.contains(&Consequence::Disable);
-    // The last trigger event of a schedule came to nothing: there is no other.
+    // The last trigger event of a schedule failed, and no other will follow.
     let is_over = retry_at.is_none() && !is_disabled && trigger_run::is_over(&row);
     events.extend(is_over.then(|| {
         Event::TriggerPaused(TriggerPaused {
@@ -138,13 +138,13 @@ pub(super) async fn failed(
     store::point("edge.fail.after");
     match committed {
         Ok(_) => Ok(Next::GoOn),
-        // It was dealt with, or given up, in between.
+        // It was processed, or given up, in between.
         Err(CommitError::Conflict(_)) => Ok(Next::GoOn),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Returns the events of what follows from a failure.
+/// Returns the events of the consequences of a failure.
 pub(super) fn following(
     name: &TriggerName,
     failures: &Failures,
@@ -175,7 +175,7 @@ pub(super) fn following(
     events.collect()
 }
 
-/// Returns the beginning of a reason, as it is kept.
+/// Returns the beginning of a reason, in the length that is stored.
 pub(super) fn shortened(mut reason: String) -> String {
     let end = reason.floor_char_boundary(REASON_BYTES_MAX);
     reason.truncate(end);

@@ -1,9 +1,9 @@
-//! Watched folders: what changed since the last scan is a trigger event, in one commit with what
-//! the scan saw. So after a restart the difference to the scan before it is one, too.
+//! Watched folders: the changes since the last scan become a trigger event, in one commit with the
+//! new scan. So after a restart the changes since the scan before it become one, too.
 //!
-//! That something changed is told by the system, where it can; what changed is only ever found by
-//! looking. Where the system does not tell, a folder is looked at from time to time. It tells of a
-//! folder and not of its path: whether another folder stands there is asked every few seconds.
+//! The system reports that a folder has changed, if it can; a scan finds the changes. Without
+//! reports of the system, a folder is scanned periodically. The reports concern a folder and not
+//! its path, so every few seconds a check finds out whether another folder is at the path.
 
 mod difference;
 
@@ -25,17 +25,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// Folders that are watched at a time. Those of further triggers are not, and the log says so.
+/// Maximum number of watched folders. Those of further triggers are not watched, which is logged.
 const WATCHED_MAX: usize = 1_000;
 /// Triggers that are read at a time.
 const PAGE: usize = 500;
-/// Milliseconds between two polls at a folder of which the system tells when it changes.
+/// Milliseconds between two scans of a folder whose changes the system reports.
 const REPORTED_POLL_MS: u64 = 600_000;
-/// Milliseconds between two polls at a folder of which it does not.
+/// Milliseconds between two scans of a folder whose changes it does not report.
 const UNREPORTED_POLL_MS: u64 = 30_000;
-/// Milliseconds between two polls at which folder it is that stands at a path.
+/// Milliseconds between two checks of which folder is at a path.
 const PLACE_POLL_MS: u64 = 2_000;
-/// Milliseconds until a folder is looked at again after the store did not take what was seen.
+/// Milliseconds until a folder is scanned again after the store did not accept the last scan.
 const AGAIN_MS: u64 = 5_000;
 /// Milliseconds after the first of many changes until they are a trigger event, however many
 /// follow.
@@ -46,7 +46,7 @@ const TROUBLE_MS: u64 = 1_000;
 /// A folder that is watched.
 struct Watched {
     wanted: Wanted,
-    /// Cancelled when it is not to be watched any more, or not this way.
+    /// Cancelled when it must no longer be watched, or must be watched in another way.
     leaving: CancellationToken,
     task: AbortHandle,
 }
@@ -78,7 +78,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             _ = changed.changed() => {}
             _ = replaced.changed() => {}
             Some(ended) = tasks.join_next() => {
-                // A panic is met again at once where it comes of the folder.
+                // A panic that the folder causes would repeat at once.
                 if ended.is_err() && !shared.core.sleep_ms(TROUBLE_MS).await {
                     return;
                 }
@@ -87,9 +87,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Begins to watch what is not watched, and has the rest leave. A folder that is to be watched in
-/// another way is begun when the watch over it has left: a commit of it that is under way could
-/// otherwise land after the other one's first scan.
+/// Begins to watch new folders, and ends the other watches. A folder with changed options is
+/// watched only after its previous watch has ended: a commit of that under way could otherwise land
+/// after the first scan of the new one.
 fn watch_these(
     shared: &Arc<Shared>,
     wanted: BTreeMap<TriggerName, Wanted>,
@@ -129,7 +129,7 @@ fn is_same(before: &Wanted, now: &Wanted) -> bool {
     before.grant == now.grant && before.spec == now.spec
 }
 
-/// Returns what is to be watched, by trigger.
+/// Returns the folders to watch, by trigger.
 async fn wanted(shared: &Shared) -> Result<BTreeMap<TriggerName, Wanted>, Error> {
     let core = &shared.core;
     let mut wanted = BTreeMap::new();
@@ -178,7 +178,7 @@ async fn wanted(shared: &Shared) -> Result<BTreeMap<TriggerName, Wanted>, Error>
     }
 }
 
-/// Watches one folder until it is to leave.
+/// Watches one folder until it is cancelled.
 async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: CancellationToken) {
     let (tell, mut reported) = mpsc::channel::<()>(1);
     let mut watcher: Option<RecommendedWatcher> = None;
@@ -188,7 +188,7 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
     loop {
         let stands = FolderIdentity::at(&path).await;
         if stands != stood {
-            // What tells of it tells of one that is gone.
+            // The watcher reports on a folder that is gone.
             watcher = None;
             stood = stands;
         }
@@ -232,8 +232,8 @@ async fn watch(shared: Arc<Shared>, name: TriggerName, wanted: Wanted, leaving: 
     }
 }
 
-/// The folder that stands at a path: by its device and its number there, and by the time when it
-/// was made, as numbers are given again.
+/// The identity of the folder at a path: its device, its number there, and the time of its
+/// creation, because numbers are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FolderIdentity {
     device: u64,
@@ -242,7 +242,7 @@ struct FolderIdentity {
 }
 
 impl FolderIdentity {
-    /// Returns the folder at a path, through links; none where there is none.
+    /// Returns the folder at a path, through links; none if there is no folder.
     async fn at(path: &Path) -> Option<Self> {
         let found = tokio::fs::metadata(path).await.ok()?;
         found.is_dir().then(|| Self {
@@ -253,8 +253,8 @@ impl FolderIdentity {
     }
 }
 
-/// Waits until another folder stands at a path: it was replaced, or one above it, a link leads
-/// elsewhere, or something was mounted there.
+/// Waits until another folder is at a path: it was replaced, or one above it, a link leads
+/// elsewhere, or a file system was mounted there.
 async fn replaced(path: &Path, stood: Option<FolderIdentity>) {
     loop {
         tokio::time::sleep(Duration::from_millis(PLACE_POLL_MS)).await;
@@ -264,7 +264,8 @@ async fn replaced(path: &Path, stood: Option<FolderIdentity>) {
     }
 }
 
-/// Waits until nothing was told for a quiet time, or until it was told of changes for too long.
+/// Waits until no change was reported for a quiet time, or until changes were reported for too
+/// long.
 async fn quiet(reported: &mut mpsc::Receiver<()>, debounce: Interval) {
     let pause = Duration::from_millis(debounce.ms());
     let end = Instant::now() + pause.max(Duration::from_millis(FLOOD_MS_MAX));
@@ -276,7 +277,7 @@ async fn quiet(reported: &mut mpsc::Receiver<()>, debounce: Interval) {
     }
 }
 
-/// Asks the system to tell when a folder changes; none where it does not.
+/// Requests reports from the system when a folder changes; none if it cannot report them.
 async fn watcher_of(
     name: &TriggerName,
     wanted: &Wanted,
@@ -292,13 +293,13 @@ async fn watcher_of(
     let begun = tokio::task::spawn_blocking(move || {
         let reported = move |event: notify::Result<notify::Event>| {
             if event.as_ref().map_or(true, |event| is_change(event.kind)) {
-                // One that waits says as much as many.
+                // One waiting report is as good as many.
                 let _ = tell.try_send(());
             }
         };
         let config = Config::default().with_follow_symlinks(false);
         let mut watcher = RecommendedWatcher::new(reported, config)?;
-        // Of a link it tells nothing, and of the folder that it leads to it does.
+        // The system reports nothing for a link, only for the folder that it leads to.
         watcher.watch(&path.canonicalize()?, mode)?;
         Ok::<_, notify::Error>(watcher)
     });
@@ -316,7 +317,7 @@ async fn watcher_of(
     }
 }
 
-/// Returns whether something may have changed. A scan of a folder changes nothing, and is told of.
+/// Returns whether something may have changed. A scan changes nothing, but is reported, too.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,

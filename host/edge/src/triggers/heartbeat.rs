@@ -1,5 +1,5 @@
-//! A heartbeat whose time has come: whether it beats is decided before its trigger event is
-//! accepted, by its active hours, its checklist, its budget and the state of its session.
+//! A heartbeat that is due. Its active hours, its checklist, its budget and the state of its
+//! session decide whether it fires, before its trigger event is accepted.
 
 use super::clock::{self, DueOutcome};
 use super::scan::{self, FileWanted};
@@ -16,11 +16,11 @@ use domain::trigger::{
 use std::time::Duration;
 use store::TriggerRow;
 
-/// Milliseconds within which a checklist is read. One on a disk that does not answer counts as not
-/// there.
+/// Time limit for reading a checklist in milliseconds. A checklist on a disk that does not respond
+/// counts as missing.
 const READ_MS_MAX: u64 = 5_000;
 
-/// The reason why it cannot be told what becomes of a heartbeat.
+/// The reason why the outcome of a heartbeat cannot be determined.
 #[derive(Debug, thiserror::Error)]
 enum Untold {
     /// Its times cannot be computed.
@@ -46,7 +46,7 @@ pub(super) async fn beat(
         Ok(outcome) => outcome,
         Err(Untold::Host(error)) => return Err(error),
         Err(Untold::Schedule(error)) => {
-            // The same would come of it until the trigger is another one.
+            // It would fail again until the trigger's definition changes.
             tracing::error!(
                 trigger.name = %row.name,
                 error = &error as &dyn std::error::Error,
@@ -78,7 +78,7 @@ fn uncomputed(row: &TriggerRow, error: &ScheduleError, now: Timestamp) -> DueOut
     }
 }
 
-/// Returns what is recorded of a heartbeat that is due.
+/// Returns the record of a heartbeat that is due.
 async fn trigger_events_due(
     core: &Core,
     row: &TriggerRow,
@@ -91,7 +91,7 @@ async fn trigger_events_due(
         Some(schedule) => clock::scheduled(row, schedule).next(due.max(now))?,
         None => None,
     };
-    // One that was missed is not made up for.
+    // A missed heartbeat is not made up for.
     if now.since_ms(due) > LATE_MS_MAX || schedule.is_none() {
         return Ok(clock::passed_over(row, SkipReason::Missed, next, now));
     }
@@ -110,7 +110,7 @@ async fn trigger_events_due(
         runs,
     };
     if let Some(reason) = spec.skip(&facts)? {
-        // A busy session has it tried again; all else has it wait for its next time.
+        // If the session is busy it is tried again; in all other cases it waits for its next time.
         let next = next.map(|next| match reason {
             SkipReason::Busy => next.min(now.plus_ms(BUSY_RETRY_MS)),
             SkipReason::Missed
@@ -153,8 +153,8 @@ async fn known(core: &Core, row: &TriggerRow, day_start: Timestamp) -> Result<Kn
     })
 }
 
-/// Returns whether the session that a heartbeat would go to has a run, or inputs that wait. A new
-/// session has neither.
+/// Returns whether the target session of a heartbeat has a run or waiting inputs. A new session has
+/// neither.
 async fn is_busy(core: &Core, row: &TriggerRow) -> Result<bool, Error> {
     if row.spec.is_isolated() {
         return Ok(false);
@@ -163,7 +163,7 @@ async fn is_busy(core: &Core, row: &TriggerRow) -> Result<bool, Error> {
         return Ok(false);
     };
     let to = posting::address(&row.spec.target);
-    // That its target is not there shows when it is fired.
+    // A missing target is reported when the trigger is fired.
     let Ok(Some((session, _))) = core.broker.where_to(user, &to, "").await else {
         return Ok(false);
     };
@@ -171,8 +171,8 @@ async fn is_busy(core: &Core, row: &TriggerRow) -> Result<bool, Error> {
     Ok(session.is_some_and(|session| session.open_run.is_some() || session.waiting > 0))
 }
 
-/// Returns the text of a heartbeat's checklist; none where it is not there, cannot be read, or none
-/// is configured.
+/// Returns the text of a heartbeat's checklist; none if it is not configured, missing or
+/// unreadable.
 pub(super) async fn checklist(
     core: &Core,
     trigger: &TriggerSpec,

@@ -1,5 +1,5 @@
-//! Events of the host as trigger events: the stored events are read in their order, and those that
-//! a trigger hears become trigger events of it.
+//! Events of the host as trigger events: the stored events are read in their order, and become
+//! trigger events of the triggers that subscribe to them.
 //!
 //! How far they were read is stored in the commit that accepts the trigger events. So a restart
 //! misses none and hears none twice. While no trigger hears events, none are read.
@@ -28,17 +28,17 @@ use store::{
 };
 use tokio::sync::watch;
 
-/// Events that are read at a time: one of them may be megabytes.
+/// Events that are read at a time: a single one may have megabytes.
 const PAGE: usize = 64;
 /// Triggers that are read at a time.
 const TRIGGERS_PAGE: usize = 500;
-/// Triggers that hear events, at most. Further ones hear none, and the log says so.
+/// Maximum number of triggers that subscribe to events. Further ones get none, which is logged.
 const SUBSCRIBERS_MAX: usize = 1_000;
-/// Events of which nobody hears anything after which it is stored how far they were read.
+/// Number of events without a subscriber after which the position of reading is stored.
 const UNHEARD_MAX: u64 = 2_000;
 /// Milliseconds until events are read again that could not be read.
 const TROUBLE_MS: u64 = 1_000;
-/// The layout of what is stored of how far events were read.
+/// The layout of the stored position of reading.
 const FORMAT: u32 = 1;
 /// The name of the stream under which that is stored. No trigger has such a name.
 const STREAM: &str = "host:events";
@@ -48,7 +48,7 @@ const STREAM: &str = "host:events";
 struct Subscriber {
     name: TriggerName,
     spec: EventsSpec,
-    /// Time of its definition: it hears what happened since.
+    /// Time of its definition: it gets later events only.
     defined: Timestamp,
     /// Version of its stream.
     version: u64,
@@ -59,7 +59,7 @@ struct Subscriber {
 struct ReadUpTo {
     /// The position of the last that was read.
     position: u64,
-    /// False if nobody heard events since.
+    /// False if no trigger subscribed to events since.
     is_heard: bool,
 }
 
@@ -88,14 +88,14 @@ pub(super) async fn run(shared: Arc<Shared>) {
 enum Ended {
     /// Other triggers may hear them now.
     Changed,
-    /// There will be no more.
+    /// No more events will follow.
     Closed,
 }
 
 /// Reads events for the triggers that hear them now, until there are others.
 ///
-/// It ends between two commits only: one that is under way could land after another reading has
-/// begun, which would hear the same again.
+/// It ends between two commits only: a commit under way could land after another reading has begun,
+/// which would accept the same events again.
 async fn listen(shared: &Shared, changed: &mut watch::Receiver<u64>) -> Result<Ended, Error> {
     let core = &shared.core;
     let subscribers = subscribers(core).await?;
@@ -185,8 +185,8 @@ fn subscriber(row: &TriggerRow) -> Option<Subscriber> {
     }
 }
 
-/// Returns the position after which the first triggers that hear events begin: that of the last
-/// event about any of them, which says that it hears.
+/// Returns the position after which the first triggers that subscribe to events begin: that of the
+/// last event about any of them, which defines the subscription.
 async fn first_position(core: &Core, subscribers: &[Subscriber]) -> Result<u64, Error> {
     let mut first = *core.store().durable().borrow();
     for subscriber in subscribers {
@@ -234,7 +234,7 @@ struct Heard {
 }
 
 impl Listening<'_> {
-    /// Reads a page of events, and accepts what is heard of them.
+    /// Reads a page of events, and accepts the trigger events that follow from them.
     async fn hear_page(&mut self, until: u64) -> Result<(), Error> {
         let core = &self.shared.core;
         let filter = EventFilter::default();
@@ -281,9 +281,9 @@ impl Listening<'_> {
         names.into_iter()
     }
 
-    /// Accepts what was heard, in one commit with how far events were read. A trigger that is
-    /// paused or gone by now hears nothing; of one of which too much waits it is noted that it
-    /// missed some.
+    /// Accepts trigger events, in one commit with the position of reading. A trigger that is paused
+    /// or gone by now gets none. If too many trigger events of a trigger wait, it is recorded that
+    /// it missed some.
     async fn accept(&self, mut heard: Vec<Heard>, last: u64) -> Result<(), Error> {
         let core = &self.shared.core;
         let mut full: Vec<TriggerName> = Vec::new();
@@ -322,7 +322,7 @@ impl Listening<'_> {
         Err(CommitError::Busy.into())
     }
 
-    /// Accepts an event that is told of once, however often it is read.
+    /// Accepts an event that is reported once, however often it is read.
     async fn accept_once(&self, happened: &Happened) -> Result<(), Error> {
         let core = &self.shared.core;
         for name in self.subscribers_of(happened) {
@@ -341,7 +341,7 @@ impl Listening<'_> {
             let commit = accepting(&heard, &[], core.now()).key(key);
             match core.store().commit(commit).await {
                 Ok(_) => self.shared.open.notify_one(),
-                // It was told before, or nobody hears it any more.
+                // It was reported before, or no trigger subscribes to it any more.
                 Err(CommitError::Replayed { .. } | CommitError::Conflict(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -350,8 +350,8 @@ impl Listening<'_> {
     }
 }
 
-/// Returns the commit that accepts what was heard. Triggers of which too much waits miss it, and
-/// all miss what too many events led to.
+/// Returns the commit that accepts trigger events. Triggers with too many waiting ones miss theirs,
+/// and an event at the end of a too long chain reaches none.
 fn accepting(heard: &[Heard], full: &[TriggerName], now: Timestamp) -> Commit {
     let context = Context::new("host", now);
     let mut commit = Commit::new();

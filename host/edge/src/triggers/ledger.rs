@@ -1,5 +1,5 @@
-//! Entries of the ledger for trigger runs. A trigger reaches nothing, so that there is one only
-//! where it asked for something that it does not have, or met a limit.
+//! Entries of the ledger for trigger runs. A trigger has no access to anything, so there is an
+//! entry only if it requested a right that it does not have, or met a limit.
 
 use broker::Entry;
 use domain::definition::DefinitionId;
@@ -13,8 +13,7 @@ use store::TriggerRow;
 /// The purpose of the call, as the ledger names it.
 const FIRE: &str = "trigger.fire";
 
-/// Returns the entry of a trigger run; none where nothing was decided at the boundary. It has no
-/// run.
+/// Returns the entry of a trigger run; none if no decision was made at the boundary. It has no run.
 pub(super) fn entry(
     row: &TriggerRow,
     entry: &Entry,

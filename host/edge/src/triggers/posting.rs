@@ -1,8 +1,8 @@
 //! The messages of a trigger run on their way to sessions, one after the other, through the
 //! broker's one way in.
 //!
-//! Each has a key of its own, so that all of them can be handed over again after a crash: what was
-//! taken before is answered as it was then. What becomes of them is one commit.
+//! Each has a key of its own, so all of them can be handed over again after a crash: one that was
+//! accepted before gets the same answer. Their outcomes are one commit.
 
 use super::Shared;
 use super::dispatch::Next;
@@ -38,11 +38,11 @@ const HEARTBEAT_ASKS: &str = "This is a heartbeat. Do what is due on the checkli
                               HEARTBEAT_OK and nothing else.";
 /// Milliseconds until messages are handed over again that found a session, or the host, too busy.
 const BUSY_MS: u64 = 2_000;
-/// Milliseconds after the trigger run until which that is done: 1 hour. After it, what found no
-/// place is refused, and the trigger goes on.
+/// Time limit for the handover, in milliseconds after the trigger run: 1 hour. After it, messages
+/// without a place are refused, and the trigger continues.
 const BUSY_MS_MAX: u64 = 3_600_000;
 
-/// Hands the messages of a trigger run over, and records what became of them.
+/// Hands over the messages of a trigger run, and records their outcomes.
 ///
 /// # Errors
 /// The store cannot be read, or does not take it. All of them are handed over again.
@@ -85,8 +85,8 @@ fn refused(reason: impl Into<String>) -> PostedMessage {
     }
 }
 
-/// Records what became of a trigger run's messages. If none was taken, the trigger run counts as
-/// failed.
+/// Records the outcomes of a trigger run's messages. If none was accepted, the trigger run counts
+/// as failed.
 async fn record(
     shared: &Shared,
     row: &TriggerRow,
@@ -126,8 +126,8 @@ async fn record(
     }
 }
 
-/// Returns the events of a trigger run of which nothing was taken. The trigger run itself had ended
-/// the failures before it, so their number is told with them.
+/// Returns the events of a trigger run without any accepted message. The trigger run itself had
+/// reset the failures before it, so the events include their number.
 fn failed(row: &TriggerRow, now: Timestamp) -> Vec<Event> {
     let mut failures = row.failures;
     let consequences = failures.after_failure(now);
@@ -151,7 +151,7 @@ pub(super) fn user(row: &TriggerRow) -> Option<&UserId> {
     row.spec.user.as_ref().or(row.user.as_ref())
 }
 
-/// Returns the address that a target stands for.
+/// Returns the address of a target.
 pub(super) fn address(target: &TriggerTarget) -> Address {
     match target {
         TriggerTarget::Agent { agent } => Address::Agent(agent_named(agent)),
@@ -174,7 +174,7 @@ pub(super) fn address(target: &TriggerTarget) -> Address {
     }
 }
 
-/// Returns the agent that a target names; none where it is found out when the trigger is fired.
+/// Returns the agent that a target names; none if it is determined when the trigger is fired.
 pub(super) fn agent_of(target: &TriggerTarget) -> Option<Target> {
     match address(target) {
         Address::Agent(agent) => Some(agent),
@@ -183,7 +183,7 @@ pub(super) fn agent_of(target: &TriggerTarget) -> Option<Target> {
     }
 }
 
-/// Returns the path that a target is named by; none of one that is named otherwise.
+/// Returns the path that a target names; none if it names something else.
 pub(super) fn path_of(target: &TriggerTarget) -> Option<AgentPath> {
     match target {
         TriggerTarget::Path { path } => Some(path.clone()),
@@ -284,8 +284,8 @@ impl Posting<'_> {
         Ok(accepted(&receipt))
     }
 
-    /// Returns the operator's words for messages that rest on content from outside: what they ask
-    /// for. A heartbeat without any asks for what its checklist is there for.
+    /// Returns the operator's instructions for messages that depend on content from outside. By
+    /// default a heartbeat's instructions are to follow its checklist.
     fn asks(&self) -> Option<String> {
         let spec = &self.row.spec;
         let usual =
@@ -316,7 +316,7 @@ impl Posting<'_> {
         if self.row.spec.deliver == Deliver::None {
             return Ok(None);
         }
-        // That its target is not there shows when the message is handed over.
+        // A missing target is reported when the message is handed over.
         let found = self.core.broker.where_to(user, &address(target), "").await;
         match found {
             Ok(Some((session, _))) => Ok(self.core.store().reply_route(session).await?),
@@ -325,7 +325,7 @@ impl Posting<'_> {
     }
 }
 
-/// Returns whether the messages of a trigger event are marked: they rest on what came from outside,
+/// Returns whether the messages of a trigger event are marked: they depend on content from outside,
 /// or an agent wrote them.
 fn is_untrusted(row: &TriggerRow, trigger_event: &TriggerEventRow) -> bool {
     trigger_event.what.is_from_outside() || matches!(row.origin, TriggerOrigin::Agent { .. })

@@ -17,10 +17,10 @@ const DEPTH_MAX: usize = 32;
 /// Bytes of a path that a scan keeps. A longer one is not seen.
 const PATH_BYTES_MAX: usize = 4_096;
 
-/// The folder and the files of it that are wanted.
+/// The folder, and the filter of its files.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    /// The folder, and what of it the component may use.
+    /// The folder, and the component's rights to it.
     pub(crate) grant: DirectoryGrant,
     /// The files that are watched.
     pub(crate) spec: FilesSpec,
@@ -35,7 +35,7 @@ impl Wanted {
 /// Looks at a folder. Waits for the disk.
 ///
 /// # Errors
-/// The folder itself cannot be read. What cannot be read beneath it is passed over.
+/// The folder itself cannot be read. Anything unreadable beneath it is skipped.
 pub(super) fn inspect(wanted: &Wanted) -> io::Result<FolderScan> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(&wanted.grant.path, flags, Mode::empty())?;
@@ -48,14 +48,14 @@ pub(super) fn inspect(wanted: &Wanted) -> io::Result<FolderScan> {
     Ok(looking.found)
 }
 
-/// A file that is to be read.
+/// A file to read.
 #[derive(Debug, Clone)]
 pub(super) struct FileWanted {
-    /// The folder that it is in, and what of it the component may use.
+    /// The folder that it is in, and the component's rights to it.
     pub(super) grant: DirectoryGrant,
     /// Its path below the folder.
     pub(super) file: String,
-    /// Bytes of it that are read.
+    /// Maximum bytes that are read of it.
     pub(super) bytes_max: usize,
 }
 
@@ -136,7 +136,7 @@ impl Looking<'_> {
                 let Ok(below) = openat(folder.as_fd(), name, flags, Mode::empty()) else {
                     return;
                 };
-                // One that cannot be read is passed over.
+                // A folder that cannot be read is skipped.
                 let _ = self.folder(&below, path);
             }
             _ => {}

@@ -1,7 +1,7 @@
-//! Checks that the targets of a trigger are there now, by the routing that its messages take, and
-//! that its model may answer there.
+//! Checks that the targets of a trigger exist now, by the routing of its messages, and that its
+//! model may answer there.
 //!
-//! One that goes away later is refused when the trigger is fired.
+//! A target that disappears later is refused when the trigger is fired.
 
 use super::posting::{address, agent_of, path_of};
 use crate::core::Core;
@@ -13,10 +13,10 @@ use domain::trigger::{TriggerSpec, TriggerTarget};
 use domain::user::UserId;
 use std::iter;
 
-/// Codes of refusals that name what there is instead.
+/// Codes of refusals that name the existing alternatives.
 const TELLING: [ErrorCode; 2] = [ErrorCode::DefinitionNotFound, ErrorCode::PersonaNotFound];
 
-/// Checks the targets of a trigger. A definition is there also if its user has no agent of it yet.
+/// Checks the targets of a trigger. A definition is valid even if its user has no agent of it yet.
 ///
 /// # Errors
 /// The first that its user could not write to now, with its field and the fix.
@@ -84,7 +84,7 @@ fn key_at_fault(target: &TriggerTarget, refusal: &Refusal) -> &'static str {
     }
 }
 
-/// Returns the reason why a user cannot write to what a key names, with the fix.
+/// Returns the reason why a user cannot write to the target in a key, with the fix.
 fn message(refusal: &Refusal, key: &str, user: &UserId) -> String {
     let reason = &refusal.message;
     if TELLING.contains(&refusal.code) {

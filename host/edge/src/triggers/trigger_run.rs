@@ -1,8 +1,7 @@
-//! One trigger event: its trigger's component is called on it, and one commit stores what comes of
-//! it.
+//! One trigger event: its trigger's component is called on it, and one commit stores the results.
 //!
-//! The call has no effects, and nothing of it counts before that commit. So a call that a crash cut
-//! off is made again, with the same clock and the same randomness.
+//! The call has no effects, and its results count only from that commit on. So a call that a crash
+//! cut off is repeated, with the same clock and the same randomness.
 
 use super::dispatch::Next;
 use super::failing::{Failure, failed, shortened};
@@ -27,15 +26,15 @@ const BUSY_MS: u64 = 250;
 /// Most milliseconds until a component is called again that was called too often.
 const TOO_OFTEN_MS_MAX: u64 = 60_000;
 
-/// Deals with a trigger event, from where it is.
+/// Processes a trigger event, from its present state on.
 ///
 /// # Errors
-/// The store cannot be read, or does not take what became of it. It is dealt with again.
+/// The store cannot be read, or does not accept the outcome. It is processed again.
 pub(super) async fn deal_with(
     shared: &Shared,
     trigger_event: &TriggerEventRow,
 ) -> Result<Next, Error> {
-    // Trigger events of one that was removed are dealt with. Nothing is left of a purged one.
+    // Trigger events of a removed trigger are processed. Nothing is left of a purged one.
     let Some(row) = shared.core.store().trigger(&trigger_event.trigger).await? else {
         return Ok(Next::GoOn);
     };
@@ -100,7 +99,7 @@ async fn fire(
     }
 }
 
-/// Returns the operator's message with its variables filled in; none where there is none.
+/// Returns the operator's message with its variables filled in; none if none is configured.
 fn message(row: &TriggerRow, trigger_event: &TriggerEventRow) -> Result<Option<String>, Failure> {
     let Some(template) = &row.spec.message else {
         return Ok(None);
@@ -145,9 +144,9 @@ fn seed(name: &TriggerName, trigger_event: TriggerEventId) -> Digest {
 
 /// The acknowledgement of a trigger event by its component.
 enum Acknowledged {
-    /// It was dealt with.
+    /// It was processed.
     Fired(TriggerRun),
-    /// It makes no sense.
+    /// It is malformed.
     Rejected(String),
 }
 
@@ -202,7 +201,7 @@ struct Acknowledging<'a> {
     ledger: Option<Event>,
 }
 
-/// Stores what trigger run came to, and hands its messages over.
+/// Stores the result of a trigger run, and hands its messages over.
 async fn acknowledge(
     shared: &Shared,
     what: Acknowledging<'_>,
@@ -223,7 +222,7 @@ async fn acknowledge(
     store::point("edge.fire.after");
     match committed {
         Ok(_) => {}
-        // It was dealt with, or given up, in between.
+        // It was processed, or given up, in between.
         Err(CommitError::Conflict(_)) => return Ok(Next::GoOn),
         Err(error) => return Err(error.into()),
     }
@@ -269,8 +268,8 @@ fn fired_event(
     }
 }
 
-/// Returns a message under its idempotency key. One of the component's own never meets one of the
-/// host's.
+/// Returns a message under its idempotency key. A key of the component's own never equals one of
+/// the host's.
 fn numbered(
     name: &TriggerName,
     trigger_event: TriggerEventId,
@@ -288,7 +287,7 @@ fn numbered(
     }
 }
 
-/// Returns the events of a trigger run: messages and state, and what follows for the trigger.
+/// Returns the events of a trigger run: messages and state, and the consequences for the trigger.
 fn following(row: &TriggerRow, fired: &TriggerFired, is_over: bool, now: Timestamp) -> Vec<Event> {
     let name = &row.name;
     let mut failures = row.failures;

@@ -1,5 +1,5 @@
-//! The watch over turns that triggers began: one that does not come to an end is told to the
-//! operator, once.
+//! The watch over turns that triggers began: a turn that does not end is reported to the operator,
+//! once.
 
 use super::Shared;
 use crate::journal::Context;

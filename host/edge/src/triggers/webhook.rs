@@ -1,8 +1,8 @@
 //! Calls of webhooks: verified, read, and accepted under the sender's own id of them, before they
 //! are answered.
 //!
-//! Whoever cannot prove to know the secret learns nothing, not even whether there is a webhook of
-//! the name: the answer is the same, after the same work, at the same time after the call.
+//! A caller that cannot prove to know the secret learns nothing, not even whether a webhook of the
+//! name exists: the answer is the same, after the same work, at the same time after the call.
 
 use super::Triggers;
 use crate::journal::{self, Context};
@@ -22,8 +22,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use store::{Clash, Commit, CommitError, Expected, Guard, Key, TriggerGuard};
 
-/// Calls that are stored at a time. More wait for their turn, so that a storm of calls takes no
-/// more than its share of the store.
+/// Calls that are stored at a time. Further ones wait for their turn, so that a storm of calls
+/// takes only its share of the store.
 pub(super) const ACCEPTING_MAX: usize = 128;
 /// Milliseconds that a call waits for its turn.
 const TURN_MS_MAX: u64 = 5_000;
@@ -31,17 +31,17 @@ const TURN_MS_MAX: u64 = 5_000;
 const RETRY_AFTER_MS: u64 = 5_000;
 /// Milliseconds between two lines of the log about unverified calls of a webhook.
 const REPORTED_EVERY_MS: u64 = 60_000;
-/// A secret that is nobody's, for calls of webhooks that are not there.
+/// A secret that belongs to no webhook, for calls of webhooks that do not exist.
 const NOBODYS: &[u8] = b"there is no webhook of this name";
 /// The header of the signature of such calls.
 const NOBODYS_HEADER: &str = "x-hub-signature-256";
 /// Hexadecimal digits of a signature.
 const DIGITS: usize = 64;
 
-/// A call as it came, with all its headers.
+/// A call as it was received, with all its headers.
 #[derive(Debug, Clone)]
 pub struct HookCall {
-    /// The rest of its path, behind the trigger's name and the slash.
+    /// The rest of its path, after the trigger's name and the slash.
     pub path: String,
     /// Its headers.
     pub headers: Vec<(String, String)>,
@@ -67,9 +67,9 @@ pub enum HookForm {
 /// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookAnswer {
-    /// It is stored, and will be dealt with.
+    /// It is stored, and will be processed.
     Accepted {
-        /// The trigger event that it is.
+        /// Its trigger event.
         trigger_event: TriggerEventId,
         /// The answer that the trigger's definition asks for.
         answer: WebhookAnswer,
@@ -81,7 +81,7 @@ pub enum HookAnswer {
     },
     /// The caller does not know the secret, or there is no such webhook.
     Unverified,
-    /// It cannot be read.
+    /// It is malformed.
     Malformed {
         /// The fault.
         detail: String,
@@ -98,11 +98,11 @@ pub enum HookAnswer {
     },
 }
 
-/// The calls that were not verified, of which the log tells now and then.
+/// The unverified calls, which are logged from time to time.
 #[derive(Debug, Default)]
 pub(super) struct Unverified(Mutex<BTreeMap<TriggerName, Untold>>);
 
-/// The calls of a webhook of which the log has not told yet.
+/// The calls of a webhook that are not logged yet.
 #[derive(Debug, Default)]
 struct Untold {
     calls: u64,
@@ -110,7 +110,7 @@ struct Untold {
 }
 
 impl Unverified {
-    /// Counts a call. Returns the number that a line tells of now.
+    /// Counts a call. Returns the number for a log line now.
     fn count(&self, name: &TriggerName, now: Timestamp) -> Option<u64> {
         let Self(untold) = self;
         let mut untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +126,7 @@ impl Unverified {
 }
 
 impl Triggers {
-    /// Takes a call of a webhook. When this returns [`HookAnswer::Accepted`] it is durable.
+    /// Handles a call of a webhook. When this returns [`HookAnswer::Accepted`] it is durable.
     ///
     /// # Errors
     /// The store cannot be read, or takes nothing now.
@@ -172,8 +172,8 @@ impl Triggers {
         self.accept(&name, read, spec.answer).await
     }
 
-    /// Returns the webhook, if there is one and the caller proves to know its secret. Without one
-    /// it takes as long to say so.
+    /// Returns the webhook, if it exists and the caller proves to know its secret. Otherwise it
+    /// fails after the same time.
     fn verified<'a>(
         &self,
         name: &TriggerName,
@@ -209,7 +209,7 @@ impl Triggers {
         (verified.is_ok() && secret != NOBODYS).then_some(spec)
     }
 
-    /// Does the work of a verification that comes to nothing.
+    /// Does the work of a verification that always fails.
     fn refuse(&self, request: &WebhookRequest<'_>) {
         let proof = [(
             NOBODYS_HEADER.to_owned(),
@@ -227,7 +227,7 @@ impl Triggers {
             tolerance_s: None,
         };
         let now = self.shared.core.broker.clock().for_credentials();
-        // Whatever comes of it, the caller is refused.
+        // Whatever the result, the caller is refused.
         let _ = auth.verify(NOBODYS, &pretended, now);
     }
 
@@ -337,7 +337,7 @@ fn check_form(form: HookForm, payload: &Value) -> Result<(), String> {
     }
 }
 
-/// Returns an error with what it comes of, for a caller who was verified.
+/// Returns an error with its cause, for a verified caller.
 fn with_source(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! Guards on what the runs that came of one message have drawn together.
+//! Guards on the shared usage of the runs that resulted from one message.
 
 use super::question::{Answers, Question, Questions};
 use super::{Condition, Footprint, Resource, unless};
@@ -11,8 +11,8 @@ use domain::id::RunId;
 /// Condition on the accounts of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountGuard {
-    /// All accounts of a run can cover what this commit draws on them. What others and the run
-    /// itself have drawn counts as well.
+    /// All accounts of a run can cover the amounts that this commit draws on them, in addition to
+    /// all amounts already drawn.
     Covers {
         /// The run.
         run: RunId,
@@ -25,7 +25,7 @@ pub enum AccountGuard {
     },
     /// The message that began everything has led to at most so many runs before this commit.
     RunsAtMost {
-        /// The accounts of what it began, of which the first is the message's.
+        /// The accounts of the work that it began, the message's first.
         accounts: Accounts,
         /// Maximum number of runs.
         max: u64,

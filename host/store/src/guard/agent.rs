@@ -1,4 +1,4 @@
-//! Guards on an agent: whether it is active, who may use it, where it lives and what it began.
+//! Guards on an agent: whether it is active, its users, its address and its sessions.
 
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
@@ -14,7 +14,7 @@ use domain::user::UserId;
 pub enum AgentGuard {
     /// The agent exists, and neither it nor the topmost one above it was archived.
     Active(AgentId),
-    /// The agent's slot for structured sessions is free, or held by this session.
+    /// The agent's slot for structured sessions is free, or this session holds it.
     SlotFor {
         /// The agent.
         agent: AgentId,

@@ -1,4 +1,4 @@
-//! Guards on connectors: how far one has come, and the state of what arrived and what is sent.
+//! Guards on connectors: their progress, and the state of inbound and outbound messages.
 
 use super::question::{Answers, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
@@ -12,7 +12,7 @@ use domain::time::Timestamp;
 /// Condition on a connector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectorGuard {
-    /// This is where the connector's next poll goes on; none for one that has not been polled.
+    /// This is the cursor of the connector's next poll; none before the first poll.
     CursorIs {
         /// The connector.
         connector: ConnectorName,
@@ -28,7 +28,7 @@ pub enum ConnectorGuard {
         /// Start of the period.
         since: Timestamp,
     },
-    /// The message has arrived, and it is not known what became of it.
+    /// The inbound message exists, and its outcome is not known.
     InboundMessageOpen {
         /// The connector.
         connector: ConnectorName,
@@ -112,7 +112,7 @@ impl Condition for ConnectorGuard {
             Self::PairingIs { code, .. } => code.as_deref(),
             Self::NotArrived { .. } | Self::InboundMessageOpen { .. } => None,
         };
-        // A cursor may be a secret of the service's, and a code is one of the sender's.
+        // A cursor may be a secret of the service, and a code is one of the sender.
         Ok(unless(found == wanted, || match self {
             Self::OutboundMessageIs { .. } => format!("it is {}", found.unwrap_or("not there")),
             _ => "it is another one".to_owned(),

@@ -1,4 +1,4 @@
-//! The footprint of a guard: what its judgement rests on.
+//! The footprint of a guard: the resources that its judgement depends on.
 
 use domain::id::{AgentId, ConversationId, InputId, OutboundMessageId, RunId, SessionId, TurnId};
 use domain::key::KeyId;
@@ -6,10 +6,10 @@ use domain::path::{ConnectorKey, ConnectorName};
 use domain::trigger::TriggerName;
 use domain::user::UserId;
 
-/// The resources that the judgement of a guard rests on.
+/// The resources that the judgement of a guard depends on.
 pub type Footprint = Vec<Resource>;
 
-/// Something that the judgement of a guard rests on.
+/// A resource that the judgement of a guard depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resource {
     /// A session with its stream, its runs and inputs, and the agent that it belongs to.
@@ -36,7 +36,7 @@ pub enum Resource {
     User(UserId),
     /// A path with the active agent that lives at it.
     Path(String),
-    /// An API key, with the bytes that came with it.
+    /// An API key, with the bytes stored under it.
     ApiKey(KeyId),
     /// A connector key, with the pairing that is offered for it.
     ConnectorKey(ConnectorKey),
@@ -46,7 +46,7 @@ pub enum Resource {
     Triggers,
     /// A trigger with its trigger events.
     Trigger(TriggerName),
-    /// A connector with what arrived through it.
+    /// A connector with its inbound messages.
     Connector(ConnectorName),
     /// A message to people outside.
     OutboundMessage(OutboundMessageId),

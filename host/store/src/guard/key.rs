@@ -13,8 +13,8 @@ use domain::user::UserId;
 pub enum KeyGuard {
     /// The API key was issued and not revoked.
     NotRevoked(KeyId),
-    /// Less than so many bytes that are still there came with the API key
-    /// ([`crate::Store::stored_bytes_with`]), before this commit.
+    /// Fewer bytes than this, stored under the API key ([`crate::Store::stored_bytes_with`]), exist
+    /// before this commit.
     StoredBelow {
         /// The key.
         key: KeyId,

@@ -16,8 +16,8 @@ pub(crate) type Questions<'g> = [Option<Question<'g>>; QUESTIONS_MAX];
 /// The rows that answer the questions of one guard, question by question.
 pub(crate) type Answers = [Rows; QUESTIONS_MAX];
 
-/// A question of a guard. Those that every acceptance asks have a name, because a writer may know
-/// the answer without a query.
+/// A question of a guard. The questions of every acceptance are named, because a writer may know
+/// their answers without a query.
 #[derive(Debug)]
 pub(crate) enum Question<'g> {
     /// The status of a session; see [`super::AcceptanceStatus`].
@@ -31,11 +31,11 @@ pub(crate) enum Question<'g> {
     },
     /// The number of bytes that a user has brought and that are still there.
     StoredBytes(&'g UserId),
-    /// The number of those bytes that came with an API key.
+    /// The number of those bytes that were stored under an API key.
     StoredBytesWith(&'g KeyId),
     /// The status of a trigger; see [`super::TriggerStatus`].
     TriggerStatus(&'g TriggerName),
-    /// Anything else.
+    /// Any other query.
     Other(Query<'g>),
 }
 

@@ -1,4 +1,4 @@
-//! Guards on the inputs of a session: which wait, how many, and what was dropped.
+//! Guards on the inputs of a session: the waiting ones, their number, and dropped ones.
 
 use super::question::{Answers, Question, Questions, ask};
 use super::session_status::AcceptanceStatus;
@@ -15,9 +15,8 @@ use domain::user::UserId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueueGuard {
     /// No message waits in the session that would join its run
-    /// ([`domain::queue::WaitKind::Steer`]),
-    /// except those that the commit itself claims. A reminder waits from when it is due. Messages
-    /// that wait for the run to end do not keep it from ending.
+    /// ([`domain::queue::WaitKind::Steer`]), except those that the commit itself claims. A reminder
+    /// counts once it is due. Messages that wait for the end of the run do not prevent it.
     NothingWaiting {
         /// The session.
         session: SessionId,
@@ -51,16 +50,16 @@ pub enum QueueGuard {
         /// The time.
         after: Timestamp,
     },
-    /// The session's queue is as it was read ([`crate::Store::queue`]): what arrives was decided
-    /// upon it.
+    /// The session's queue is still as it was read ([`crate::Store::queue`]), when the placement of
+    /// the input was decided.
     Unchanged {
         /// The session.
         session: SessionId,
         /// The state of the queue as it was read.
         seen: Box<QueueSeen>,
     },
-    /// The unreported drops from the session's queue amount to this notice; none when there are
-    /// none.
+    /// The unreported drops from the session's queue amount to this notice, which is none without
+    /// any.
     Unreported {
         /// The session.
         session: SessionId,
@@ -71,8 +70,8 @@ pub enum QueueGuard {
     InputWaiting(InputId),
     /// The input was put aside as a dead letter.
     InputDead(InputId),
-    /// The input was put aside as a dead letter, and of the runs that took it in, this is the last
-    /// that left a turn: what that did would be repeated.
+    /// The input was put aside as a dead letter, and this is the latest run that claimed it and
+    /// left a turn. Its effects would be repeated.
     InputDeadAfter {
         /// The input.
         input: InputId,
@@ -81,7 +80,7 @@ pub enum QueueGuard {
     },
 }
 
-/// State of the queue on which the acceptance of an input rests.
+/// State of the queue that the acceptance of an input depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueSeen {
     /// The run that is open.
@@ -232,7 +231,7 @@ impl Condition for QueueGuard {
     }
 }
 
-/// Tells that an input began another turn than `begun`.
+/// Describes that an input began another turn than `begun`.
 fn other_turn(rows: &Rows, begun: Option<RunId>) -> sql::Result<Option<String>> {
     let found = rows
         .first()

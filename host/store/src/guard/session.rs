@@ -1,4 +1,4 @@
-//! Guards on a session: whether it is open, where its thread stands, what it shows and has.
+//! Guards on a session: whether it is open, its head, its items and its files.
 
 use super::question::{Answers, Question, Questions, ask};
 use super::session_status::{AcceptanceStatus, Status};
@@ -39,7 +39,8 @@ pub enum SessionGuard {
         /// The name.
         name: String,
     },
-    /// The session has at most so many files, of so many bytes together, before this commit.
+    /// The session has at most this number of files, with at most this total of bytes, before this
+    /// commit.
     FilesAtMost {
         /// The session.
         session: SessionId,
@@ -53,16 +54,16 @@ pub enum SessionGuard {
     MayWait {
         /// The session that is to wait.
         session: SessionId,
-        /// The session that it is to wait for.
+        /// The session that it would wait for.
         for_session: SessionId,
     },
-    /// No session of another user was opened in the conversation since an inspection of it.
+    /// No session of another user was opened in the conversation since it was last checked.
     ConversationOf {
         /// The conversation.
         conversation: ConversationId,
         /// The user.
         user: UserId,
-        /// The position of the last event before that look.
+        /// The position of the last event before that check.
         since: u64,
     },
     /// The session exists and was not deleted, and the turn is in its thread or was made in it: no

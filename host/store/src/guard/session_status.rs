@@ -15,7 +15,7 @@ pub(crate) struct AcceptanceStatus {
     pub(crate) is_deaf: bool,
 }
 
-/// Status of a session: tells whether it takes messages.
+/// Status of a session: whether it takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     Open,

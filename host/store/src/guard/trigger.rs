@@ -40,14 +40,14 @@ pub enum TriggerGuard {
         /// The time of the trigger event; none for a trigger without one.
         due: Option<Timestamp>,
     },
-    /// The trigger event was accepted, and its trigger was not fired with it.
+    /// The trigger event was accepted, and its trigger was not fired for it yet.
     TriggerEventWaiting {
         /// The trigger.
         trigger: TriggerName,
         /// The trigger event.
         trigger_event: TriggerEventId,
     },
-    /// The trigger was fired with the trigger event, and its messages are to be handed over.
+    /// The trigger was fired for the trigger event, and its messages wait to be handed over.
     TriggerEventFired {
         /// The trigger.
         trigger: TriggerName,

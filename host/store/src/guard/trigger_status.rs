@@ -1,12 +1,12 @@
-//! A trigger's status: whether it is fired, when it is due next, and how many trigger events are
-//! open.
+//! A trigger's status: whether it is active, when it is due next, and its number of open trigger
+//! events.
 
 use crate::query::{Query, Row, Value};
 use crate::sql::{self, Columns};
 use domain::time::Timestamp;
 use domain::trigger::TriggerName;
 
-/// State of a trigger that decides whether a trigger event of it is accepted.
+/// State of a trigger that decides whether a trigger event is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TriggerStatus {
     /// True if it is enabled, not paused and not removed.

@@ -28,7 +28,8 @@ pub enum UserGuard {
         user: UserId,
         /// Start of the period.
         after: Timestamp,
-        /// Up to this time: what the clock before a jump back opened is not counted for ever.
+        /// Up to this time. Sessions opened before the clock jumped back would count for ever
+        /// otherwise.
         until: Timestamp,
         /// The limit on sessions.
         max: u64,
@@ -49,7 +50,7 @@ pub enum UserGuard {
         /// Maximum number of definitions.
         max: u64,
     },
-    /// The user has no open chat that messages to this addressee would go to.
+    /// The user has no open chat to which messages for this addressee would go.
     NoChat {
         /// The user.
         user: UserId,
@@ -58,7 +59,7 @@ pub enum UserGuard {
     },
 }
 
-/// Addressee of messages that go to the user's open chat with it, or begin one.
+/// Addressee of messages: they go to the user's open chat with it, or begin one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatWith {
     /// An agent: the latest chat ([`crate::Store::latest_chat`]).

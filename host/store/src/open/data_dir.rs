@@ -139,7 +139,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes what was created, renamed or removed in a directory durable.
+/// Syncs a directory, so that created, renamed and removed entries are durable.
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }

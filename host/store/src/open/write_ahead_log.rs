@@ -1,10 +1,10 @@
 //! Damage in the middle of the write-ahead log.
 //!
-//! SQLite reads the log up to the first frame whose checksum is wrong, which is right for the torn
-//! end that a power failure leaves, and silently drops whole commits when a bit flipped further up.
-//! Commits are synced one after the other, so only the last one can be torn: if a bad frame is
-//! followed by good ones that end two commits or more, acknowledged ones would be lost. The format:
-//! <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
+//! SQLite reads the log up to the first frame with a wrong checksum. That is right for the torn end
+//! that a power failure leaves, but silently drops whole commits when a bit flipped further up.
+//! Commits are synced one after the other, so only the last one can be torn. If a bad frame is
+//! followed by good ones that end two commits or more, acknowledged commits would be lost. The
+//! format: <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
 
 use super::OpenError;
 use std::fs::{File, OpenOptions};
@@ -14,18 +14,18 @@ use std::path::Path;
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// Size of the header of the index beside the log, in bytes. The second constant is the offset of
-/// the number of committed frames in it, in this machine's byte order.
+/// Size of the header of the log's index, in bytes. The second constant is the offset of the number
+/// of committed frames in it, in this machine's byte order.
 const INDEX_HEADER_BYTES: usize = 48;
 const COMMITTED_AT: usize = 16;
-/// The header's first word; its last bit says in which byte order checksums are computed.
+/// The header's first word. Its last bit gives the byte order of the checksums.
 const MAGIC: u32 = 0x377f_0682;
 const PAGE_BYTES_MAX: u32 = 65_536;
-/// Bytes that are read at a time: few enough to stay near the processor until they are looked at.
+/// Bytes per read: few enough to stay in the processor's cache until they are checked.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Refuses a log from which SQLite would silently drop commits that were synced. How many bytes it
-/// has: none after a database was closed.
+/// Refuses a log from which SQLite would silently drop commits that were synced. Returns its size
+/// in bytes, which is 0 after a database was closed.
 pub(crate) fn check(path: &Path) -> Result<u64, OpenError> {
     let (file, bytes) =
         match File::open(path).and_then(|file| file.metadata().map(|about| (file, about.len()))) {
@@ -47,11 +47,10 @@ pub(crate) fn check(path: &Path) -> Result<u64, OpenError> {
     }
 }
 
-/// Makes sure that nothing in the log after the committed frames is taken for committed. A
-/// transaction whose sync failed may be there whole, and a process that opens the database after
-/// this one was killed would find it. The frame after the last committed one, which the index
-/// beside the log knows, loses its header. The caller holds the lock under which the log is
-/// written.
+/// Ensures that nothing in the log after the committed frames is mistaken for committed. A
+/// transaction whose sync failed may be complete in the log, and a process that opens the database
+/// after a kill would read it. The first frame after the last committed one, as recorded in the
+/// log's index, loses its header. The caller holds the lock under which the log is written.
 pub(crate) fn disown(log: &Path, index: &File) -> std::io::Result<()> {
     let mut known = [0; INDEX_HEADER_BYTES];
     index.read_exact_at(&mut known, 0)?;
@@ -72,14 +71,14 @@ pub(crate) fn disown(log: &Path, index: &File) -> std::io::Result<()> {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
         Err(error) => return Err(error),
     }
-    // A frame of an earlier log, or one that was disowned before, is passed over by whoever opens
-    // the database.
+    // A frame of an earlier log, or one that was disowned before, is ignored when the database is
+    // opened.
     if frame.get(8..16) != header.get(16..24) {
         return Ok(());
     }
     file.write_all_at(&[0; FRAME_HEADER_BYTES], at)?;
-    // Against a kill it stands already. That it may not stand after a power failure is said by the
-    // sync that failed before.
+    // The write already survives a kill. The earlier sync failure means that it may not survive a
+    // power failure.
     let _ = file.sync_data();
     Ok(())
 }
@@ -94,7 +93,7 @@ enum LogCondition {
 fn lost_commits(mut log: impl Read) -> std::io::Result<LogCondition> {
     let mut header = [0; HEADER_BYTES];
     if filled(&mut log, &mut header)? < HEADER_BYTES || header == [0; HEADER_BYTES] {
-        // Nothing was ever synced to it.
+        // No commit was ever synced to it.
         return Ok(LogCondition::Sound);
     }
     let big_endian = be_u32(&header, 0) & 1 == 1;
@@ -117,8 +116,7 @@ fn lost_commits(mut log: impl Read) -> std::io::Result<LogCondition> {
         sums: [sum, sum],
     };
     let frame_bytes = FRAME_HEADER_BYTES + page_bytes as usize;
-    // Whole frames, looked at where they were read to: the log may have sixty megabytes, and
-    // somebody waits.
+    // Whole frames, checked in the buffer: the log may have sixty megabytes, and a caller waits.
     let mut some = vec![0; frame_bytes * (BUFFER_BYTES / frame_bytes).max(1)];
     loop {
         let bytes = filled(&mut log, &mut some)?;
@@ -141,8 +139,8 @@ struct Frames {
     first_bad: Option<u64>,
     /// Commits that end in or after the first bad one.
     commits: u32,
-    /// Checksums that the next frame may continue from. After a bad frame these are both the one
-    /// that it states and the one that follows from it.
+    /// Checksums that the next frame may continue from. After a bad frame these are both its stated
+    /// and its computed checksum.
     sums: [(u32, u32); 2],
 }
 
@@ -172,7 +170,7 @@ impl Frames {
             }
             (false, Some(_)) => return true,
         }
-        // A frame that ends a commit says how many pages the database has then.
+        // A frame that ends a commit has the number of the database's pages after it.
         if self.first_bad.is_some() && be_u32(frame, 4) != 0 {
             self.commits += 1;
         }
@@ -197,7 +195,7 @@ fn frame_checksum(sum: (u32, u32), frame: &[u8], big_endian: bool) -> (u32, u32)
     )
 }
 
-/// Fills the buffer as far as there is something; with how many bytes.
+/// Fills the buffer until the end of the file; returns the number of bytes.
 fn filled(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut bytes = 0;
     while let Some(rest) = buffer.get_mut(bytes..).filter(|rest| !rest.is_empty()) {

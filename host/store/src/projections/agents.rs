@@ -1,4 +1,4 @@
-//! Agents as the folds of their streams, and who may do what with them.
+//! Agents as the folds of their streams, and the roles of their users.
 
 use crate::sql::{self, Sql, args, named, to_json, upsert};
 use domain::agent::Agent;
@@ -19,7 +19,7 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> sql::Result<()> 
     let id = created.agent;
     write_user(sql, id, &created.owner_user_id, &agent)?;
     let agent_type = agent.agent_type.clone();
-    // The root is the topmost agent above it, as far as they are there.
+    // The root is the topmost existing agent above it.
     sql.execute(
         "INSERT INTO agents (id, agent, path, parent, slot, version, created_at, updated_at, \
          active, sub_count, agent_type, root, kind) VALUES (:id, :agent, :path, :parent, NULL, 0, \
@@ -61,8 +61,8 @@ pub(super) fn created(sql: &Sql<'_>, created: &AgentCreated) -> sql::Result<()> 
     Ok(())
 }
 
-/// Something of what an agent is made of changed. Of its users only the one is written whom the
-/// event concerns.
+/// Records that an agent's facts changed. Of its users, only the one whom the event concerns is
+/// written.
 pub(super) fn changed(sql: &Sql<'_>, id: AgentId, event: &Event) -> sql::Result<()> {
     let user = concerned(event);
     let Some(agent) = needs(sql, id, user)? else {
@@ -93,7 +93,7 @@ fn concerned(event: &Event) -> Option<&UserId> {
     }
 }
 
-/// Reads an agent to which an event is applied, with the one of its users whom it concerns.
+/// Reads an agent to apply an event, with the one user whom the event concerns.
 fn needs(sql: &Sql<'_>, id: AgentId, user: Option<&UserId>) -> sql::Result<Option<Agent>> {
     let agent: Option<Agent> = sql.json("SELECT agent FROM agents WHERE id = ?1", [id])?;
     let Some(mut agent) = agent else {
@@ -114,7 +114,7 @@ fn needs(sql: &Sql<'_>, id: AgentId, user: Option<&UserId>) -> sql::Result<Optio
     Ok(Some(agent))
 }
 
-/// Writes what there is of one of its users.
+/// Writes the data about one of its users.
 fn write_user(sql: &Sql<'_>, id: AgentId, user: &UserId, agent: &Agent) -> sql::Result<()> {
     match agent
         .assignments
@@ -160,7 +160,7 @@ pub(crate) fn without_users(agent: Agent) -> Agent {
     }
 }
 
-/// Records that an agent was archived, and with it those below it: their paths are free.
+/// Records that an agent was archived with all agents below it. Their paths become free.
 pub(super) fn archived(sql: &Sql<'_>, id: AgentId, event: &Event) -> sql::Result<()> {
     changed(sql, id, event)?;
     sql.write(
@@ -169,7 +169,7 @@ pub(super) fn archived(sql: &Sql<'_>, id: AgentId, event: &Event) -> sql::Result
     )
 }
 
-/// A user has a role with it, and with the agents below it.
+/// Records a user's role with an agent and the agents below it.
 pub(super) fn assigned(
     sql: &Sql<'_>,
     id: AgentId,

@@ -1,5 +1,5 @@
-//! Blobs and the streams that name them. A blob that no stream names is not needed; one that a
-//! thread's messages name may be read in it.
+//! Blobs and the streams that name them. A blob that no stream names is not needed. A reader of a
+//! thread may read the blobs that its messages name.
 
 use crate::EMPTY_STATE;
 use crate::sql::{self, Sql, insert};
@@ -55,9 +55,9 @@ pub(super) fn named(sql: &Sql<'_>, stream: i64, event: &Event) -> sql::Result<()
 }
 
 impl Named {
-    /// Returns the blobs that an event names. An agent's output names nothing that its run was not
-    /// shown before, so decisions and what they start are not searched. The state of a turn is
-    /// named by its run, which made it or began with it.
+    /// Returns the blobs that an event names. An agent's output names only blobs that its run was
+    /// shown before, so decisions and the operations that they start are not searched. The state of
+    /// a turn is named by its run, which made it or began with it.
     fn from_event(event: &Event) -> Self {
         use Event as E;
         let mut named = Self::default();
@@ -96,14 +96,14 @@ impl Named {
             E::ActionRequested(_) | E::ResponseReceived(_) | E::ActionWithdrawn(_) => {}
             E::SessionImported(_) | E::SlotTaken(_) | E::SlotCompleted(_) => {}
             E::SlotTerminated(_) => {}
-            // Nor do the labels of sessions, their memory, and what becomes of inputs and turns.
+            // Nor do the labels of sessions, their memory, and the outcomes of inputs and turns.
             E::SessionRenamed(_) | E::SessionPinned(_) | E::SessionAttributed(_) => {}
             E::SessionCleared(_) | E::SessionDeleted(_) | E::QueueConfigured(_) => {}
             E::InputCancelled(_) | E::InputsDropped(_) | E::InputDead(_) => {}
             E::InputRequeued(_) | E::NoteRemembered(_) | E::NoteForgotten(_) => {}
             E::MemoryDue(_) | E::MemoryRead(_) | E::UiSaved(_) | E::ItemRecorded(_) => {}
             E::TurnsImported(_) | E::TurnCommitted(_) => {}
-            // Nor does the work of a run, beside its steps and outcomes.
+            // Nor does the work of a run, except its steps and outcomes.
             E::StepFailed(_) | E::RunRecovered(_) | E::RunCut(_) | E::OperationContinued(_) => {}
             E::OperationStarted(_) | E::OperationAttempted(_) | E::ApprovalAnswered(_) => {}
             E::BoundaryDecided(_) | E::KeyValueWritten(_) | E::PluginEmitted(_) => {}

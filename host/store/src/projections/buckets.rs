@@ -14,8 +14,8 @@ pub(crate) fn scope_name(scope: BucketScope) -> &'static str {
     }
 }
 
-/// A call wrote. A bucket is there from its first write on, also when it is empty again: its
-/// number, that of the event, is never another's.
+/// Records writes of a call. A bucket exists from its first write on, also when it is empty again.
+/// Its number is that of the event, so it is never reused.
 pub(super) fn written(sql: &Sql<'_>, written: &KeyValueWritten, position: u64) -> sql::Result<()> {
     let BucketPlace {
         component,

@@ -3,7 +3,7 @@
 use crate::sql::{self, Sql, upsert};
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event};
 
-/// A name was bound to a user, or stands for nobody any more.
+/// Records that a name was bound to a user, or that the binding was removed.
 pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::ConnectorKeyBound(it) => bound(sql, it),

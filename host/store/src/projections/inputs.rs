@@ -73,7 +73,7 @@ impl<'a> Outside<'a> {
 
 /// Records that an input is work that a run handed over. It counts against that run and its tree of
 /// agents until it has ended. Without a known run it counts against the tree of the agent that does
-/// it.
+/// the work.
 pub(super) fn handed_over(
     sql: &Sql<'_>,
     accepted: &InputAccepted,
@@ -98,7 +98,7 @@ pub(super) fn claimed(sql: &Sql<'_>, input: InputId, run: RunId) -> sql::Result<
     )
 }
 
-/// A run that dealt with some ended.
+/// Records the end of a run that had claimed inputs.
 pub(super) fn consumed(sql: &Sql<'_>, run: RunId) -> sql::Result<()> {
     sql.write(
         "UPDATE inputs SET state = 'consumed' WHERE run = ?1 AND state = 'claimed'",

@@ -1,4 +1,4 @@
-//! Messages that arrive from people outside, and how far each connector has come.
+//! Messages from people outside, and the progress of each connector in reading them.
 
 use crate::sql::{self, Sql, insert, named, to_json};
 use domain::event::{
@@ -8,7 +8,8 @@ use domain::id::{ConnectorId, TriggerEventId};
 use domain::path::ConnectorName;
 use std::collections::BTreeSet;
 
-/// Messages arrived. One that is there already has moved: its event is about to be erased.
+/// Records inbound messages. A message that already exists was re-emitted, because its event is
+/// about to be erased.
 pub(super) fn received(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> sql::Result<()> {
     there(sql, &it.connector)?;
     if let Some(cursor) = &it.cursor {
@@ -43,8 +44,8 @@ pub(super) fn received(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> 
         .try_for_each(|chat| find_first(sql, it.connector.as_str(), chat))
 }
 
-/// It is known what became of inbound messages: also which session took them, or asked what they
-/// answer.
+/// Records the outcomes of inbound messages, with the sessions that took them or asked the
+/// questions that they answer.
 pub(super) fn settled(
     sql: &Sql<'_>,
     it: &InboundMessagesSettled,
@@ -61,7 +62,7 @@ pub(super) fn settled(
         | InboundMessageOutcome::Paired
         | InboundMessageOutcome::Refused { .. } => (recorded.subject.session, None),
     };
-    // What arrived may be erased since.
+    // The inbound message may have been erased since.
     there(sql, &it.connector)?;
     let outcome = to_json(&it.outcome)?;
     let mut chats: BTreeSet<String> = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The items of structured sessions: what was asked and answered, in order. What they say stands in
-//! the events.
+//! The items of structured sessions: questions and answers, in order. Their content is in the
+//! events.
 
 use crate::sql::{self, Sql, args};
 use domain::id::SessionId;

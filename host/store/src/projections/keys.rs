@@ -1,4 +1,4 @@
-//! API keys, as far as telling them apart and checking them requires.
+//! API keys, with the data needed to identify and check them.
 
 use crate::sql::{self, Sql, insert, named, to_json};
 use domain::event::{KeyIssued, KeyRevoked};
@@ -20,7 +20,7 @@ pub(super) fn issued(sql: &Sql<'_>, issued: &KeyIssued) -> sql::Result<()> {
     )
 }
 
-/// A key no longer counts. The first time is what stays on record.
+/// Records that a key is no longer valid. The first time is the one that stays recorded.
 pub(super) fn revoked(sql: &Sql<'_>, revoked: &KeyRevoked) -> sql::Result<()> {
     sql.write(
         "UPDATE api_keys SET revoked_by = :revoked_by, revoked_at = :revoked_at, reason = :reason \

@@ -1,4 +1,4 @@
-//! Sessions as labels: how they are called and what they point to.
+//! Sessions as labels: their names and the turns that they point to.
 
 use crate::EMPTY_STATE;
 use crate::sql::{self, Sql, args, named, to_json};
@@ -11,7 +11,7 @@ use domain::id::SessionId;
 use domain::session_label::merge;
 use serde_json::{Map, Value};
 
-/// Something was said of a session.
+/// Records a change of a session's labels.
 pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::SessionRenamed(it) => renamed(sql, it),

@@ -5,7 +5,7 @@ use domain::budget::Amount;
 use domain::id::{OperationId, RunId, SessionId};
 use domain::usage::Counted;
 
-/// Words by which the table says what counts of an operation.
+/// Values of the column that states the kind of usage of an operation.
 const MODEL: &str = "model";
 const CALL: &str = "call";
 const TIME: &str = "time";
@@ -21,19 +21,19 @@ pub(super) struct Started {
     pub(super) asks: bool,
 }
 
-/// An operation that is open no more.
+/// An operation that is no longer open.
 pub(super) struct Gone {
     pub(super) run: RunId,
     /// Amount that it drew.
     pub(super) drawn: Amount,
-    /// The part of it that counts.
+    /// The part of its usage that counts.
     pub(super) counted: Counted,
     /// True if it waited for another session.
     pub(super) waits: bool,
 }
 
-/// Records that an operation is open. A question of it waits under an id of its own until its run
-/// ends.
+/// Records that an operation is open. If it asks a question, that waits under an id of its own
+/// until its run ends.
 pub(super) fn started(
     sql: &Sql<'_>,
     id: OperationId,

@@ -1,4 +1,4 @@
-//! The outbox to people outside: how far each message has come.
+//! The outbox to people outside: the state of each message.
 
 use crate::sql::{self, Sql, args, insert, named, row, select, to_json};
 use domain::event::{
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum TakenChunk {
-    /// It arrived, as far as anybody knows.
+    /// It was delivered, as far as is known.
     Arrived(String),
-    /// It did not, as the service said later.
+    /// It was lost, according to a later report of the service.
     Lost {
         /// The id.
         lost: String,
@@ -24,7 +24,7 @@ pub(crate) enum TakenChunk {
 }
 
 impl TakenChunk {
-    /// Returns the reason for which it did not arrive; none of one that did.
+    /// Returns the reason for the loss; none for a delivered message.
     pub(crate) fn lost_for(&self) -> Option<&str> {
         match self {
             Self::Arrived(_) => None,
@@ -39,8 +39,8 @@ impl TakenChunk {
     }
 }
 
-/// Returns the number of the first chunk from one on that has not arrived, of so many that were
-/// taken and those of them that were lost.
+/// Returns the number of the first undelivered chunk from a given one on, from the number of
+/// accepted chunks and the lost ones among them.
 pub(crate) fn first_missing(lost: impl Iterator<Item = u32>, taken: usize, chunk: u32) -> u32 {
     let taken = u32::try_from(taken).unwrap_or(u32::MAX);
     let lost = lost.filter(|number| *number >= chunk).min();
@@ -97,7 +97,7 @@ pub(super) fn started(
     )
 }
 
-/// It is known what became of an attempt.
+/// Records the outcome of an attempt.
 pub(super) fn settled(
     sql: &Sql<'_>,
     it: &OutboundMessageSettled,
@@ -110,7 +110,7 @@ pub(super) fn settled(
         OutboundMessageOutcome::Delivered { service_ids } => {
             let mut chunks = needs_chunks(sql, it.outbound_message)?;
             chunks.take_all(service_ids);
-            // A chunk of it may have been lost before the last one was taken.
+            // An earlier chunk of it may have been lost before the service accepted the last one.
             let lost = chunks.taken.iter().find_map(TakenChunk::lost_for);
             let state = if lost.is_some() { "dead" } else { "delivered" };
             sql.execute(
@@ -169,7 +169,7 @@ pub(super) fn settled(
     find_first_around(sql, it.outbound_message)
 }
 
-/// Ends the tries of an outbound message. The next one of its chat takes its place.
+/// Ends the attempts at an outbound message. The next one of its chat becomes the first.
 fn given_up(
     sql: &Sql<'_>,
     it: &OutboundMessageSettled,
@@ -186,8 +186,8 @@ fn given_up(
     )
 }
 
-/// An outbound message that had been given up is tried again, at its old place among those of its
-/// chat: from the first chunk on that has not arrived.
+/// Records that an outbound message that was given up is tried again, at its old place in its chat.
+/// It continues at its first undelivered chunk.
 pub(super) fn requeued(
     sql: &Sql<'_>,
     it: &OutboundMessageRequeued,
@@ -207,8 +207,8 @@ pub(super) fn requeued(
 }
 
 row! {
-    /// The chunks of an outbound message that the service took, and the number of the one that it
-    /// is at.
+    /// The chunks of an outbound message that the service accepted, and the number of the present
+    /// one.
     #[derive(Default)]
     struct Chunks from "outbound_messages" {
         present: u32 = "chunk",
@@ -226,7 +226,8 @@ impl Chunks {
         }
     }
 
-    /// Notes that the service took all of them. What is known to be lost under its id stays so.
+    /// Records that the service accepted all of them. Chunks known to be lost under their ids stay
+    /// lost.
     fn take_all(&mut self, service_ids: &[String]) {
         let before = std::mem::take(&mut self.taken);
         let mut before = before.into_iter();
@@ -279,8 +280,8 @@ fn needs_chat(sql: &Sql<'_>, outbound_message: OutboundMessageId) -> sql::Result
     sql.one(select!(Chat, "WHERE id = ?1"), [outbound_message])
 }
 
-/// Marks the oldest open outbound message into a chat as the first. One that was the first is next
-/// to it if an older one is open again.
+/// Marks the oldest open outbound message into a chat as the first. The previous first one comes
+/// next if an older one was reopened.
 pub(crate) fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<()> {
     for (place, open) in needs_oldest(sql, connector, chat)?.iter().enumerate() {
         let is_first = place == 0;

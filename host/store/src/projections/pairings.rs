@@ -1,10 +1,10 @@
-//! Pairing codes that were offered to senders whom nobody knows, until they are settled.
+//! Pairing codes that were offered to unknown senders, until they are settled.
 
 use crate::sql::{self, Sql, args, insert};
 use domain::event::{PairingOffered, PairingSettled};
 
-/// A code was offered in place of any earlier one. Those of the connector that have expired by then
-/// go.
+/// Records the offer of a code, which replaces any earlier one. Expired codes of the connector are
+/// removed.
 pub(super) fn offered(sql: &Sql<'_>, it: &PairingOffered) -> sql::Result<()> {
     let connector = it.key.connector().as_str();
     sql.execute(

@@ -1,5 +1,5 @@
-//! Remnants of a session or an agent that is purged: a row that says that it existed. Everything
-//! else of it goes with the payloads that it follows from.
+//! Remnants of a purged session or agent: one row that states that it existed. All its other rows
+//! are removed with the payloads from which they were derived.
 
 use super::agents::without_users;
 use crate::EMPTY_STATE;
@@ -9,8 +9,7 @@ use domain::digest::Digest;
 use domain::event::{AgentArchived, AgentCreated, Event, PurgeBegun, Remains};
 use domain::path::AgentConfig;
 
-/// Records that a purge was begun. The row becomes at once what it will be when nothing else is
-/// left.
+/// Records that a purge was begun. The row gets its final content at once.
 pub(super) fn begun(sql: &Sql<'_>, it: &PurgeBegun, position: u64) -> sql::Result<()> {
     match &it.remains {
         Remains::Session { .. } => session(sql, it, position),

@@ -6,13 +6,13 @@ use domain::event::{NoteForgotten, NoteRemembered, Provenance, TurnCommitted, Tu
 use domain::id::{AgentId, NoteId};
 use serde::{Deserialize, Serialize};
 
-/// Rows that one event may have: a row's number is that of its event with its place among them, so
-/// that it does not depend on what became of others.
+/// Maximum number of rows of one event. A row's number combines its event's number and its place in
+/// the event, so it does not depend on other rows.
 const ROWS_OF_EVENT: u64 = 1 << 20;
-/// Bytes of one message or note that are indexed; what comes after them is not found.
+/// Maximum bytes of one message or note that are indexed; searches do not find the rest.
 const INDEXED_BYTES_MAX: usize = 64 << 10;
 
-/// Returns an agent's id as the one word by which the index tells its texts from those of others.
+/// Returns an agent's id as one word, by which the index separates its texts from those of others.
 pub(crate) fn owner_token(agent: AgentId) -> String {
     agent.0.simple().to_string()
 }
@@ -34,7 +34,7 @@ pub(super) fn remember(sql: &Sql<'_>, note: &NoteRemembered, position: u64) -> s
         about: note.about.clone(),
         provenance: note.provenance.clone(),
     };
-    // An operation keeps its note in the one commit that starts it, so no id comes twice.
+    // An operation stores its note in the one commit that starts it, so no id occurs twice.
     sql.write(
         "INSERT INTO recall (id, session, note, untrusted, time, agent, note_id, details, user_id) \
          VALUES (:row, :id, :note, :untrusted, :time, :agent, :note_id, :details, (SELECT user_id \
@@ -52,7 +52,7 @@ pub(super) fn remember(sql: &Sql<'_>, note: &NoteRemembered, position: u64) -> s
     )
 }
 
-/// A note is found no more. The writer has taken its words out of the index before.
+/// Records that a note is deleted. The writer has already removed its words from the index.
 pub(super) fn forget(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()> {
     let (row, _) = rows_of(forgotten.position);
     sql.write(
@@ -61,7 +61,7 @@ pub(super) fn forget(sql: &Sql<'_>, forgotten: &NoteForgotten) -> sql::Result<()
     )
 }
 
-/// The details that a note's row keeps beside its text, as JSON.
+/// The details that a note's row has in addition to its text, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Details {
     /// See [`NoteRemembered::about`].
@@ -77,9 +77,9 @@ pub(crate) fn position_of(row: u64) -> u64 {
     row / ROWS_OF_EVENT
 }
 
-/// Makes the user's and the assistant's messages of a turn searchable, in the name of its session's
-/// agent. Each has a row that is numbered by its place in the turn. No message is read: it says
-/// itself whether it rests on content from outside.
+/// Makes the user's and the assistant's messages of a turn searchable, under its session's agent.
+/// Each gets a row, numbered by its place in the turn. No message is read: the message itself
+/// states whether it depends on content from outside.
 pub(super) fn committed(
     sql: &Sql<'_>,
     committed: &TurnCommitted,

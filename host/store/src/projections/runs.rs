@@ -1,11 +1,11 @@
-//! Runs: which are open, what those that ended became, and what each has drawn on its accounts.
+//! Runs: the open ones, the outcomes of ended ones, and the usage of each on its accounts.
 
 use crate::sql::{self, Sql, insert, named};
 use domain::budget::Amount;
 use domain::event::{RunEnded, RunStarted};
 use domain::id::{RunId, SessionId};
 
-/// Maximum that one change adds or takes away. No sum of these comes near 63 bits.
+/// Maximum that one change adds or subtracts. No sum of these comes near 63 bits.
 const COUNTED_MAX: u64 = 1 << 50;
 /// Maximum of a stored sum.
 const KEPT_MAX: u64 = 1 << 60;
@@ -39,7 +39,7 @@ pub(super) fn started(sql: &Sql<'_>, started: &RunStarted) -> sql::Result<()> {
     )
 }
 
-/// Adds to the amounts that a run draws on its accounts, and subtracts what was reserved.
+/// Adds to the amounts that a run draws on its accounts, and subtracts the reserve.
 pub(super) fn draws(sql: &Sql<'_>, run: RunId, more: Amount, less: Amount) -> sql::Result<()> {
     if more == less {
         return Ok(());

@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 /// Characters of the last reply that a list of sessions shows.
 const SNIPPET_CHARS_MAX: usize = 160;
 
-/// A session exists. One that continues a turn begins with that turn's state and with what was said
-/// in it; it may have been begun earlier, and elsewhere.
+/// Records a new session. If it continues a turn, it begins with that turn's state and messages; it
+/// may be older, and come from elsewhere.
 pub(super) fn opened(
     sql: &Sql<'_>,
     opened: &SessionOpened,
@@ -72,7 +72,7 @@ struct Beginning {
     last_snippet: Option<String>,
 }
 
-/// Reads what a session that continues a turn begins with.
+/// Reads the initial data of a session that continues a turn.
 fn needs_beginning(sql: &Sql<'_>, head: Option<TurnId>) -> sql::Result<Beginning> {
     let turn = match head {
         Some(head) => sql.one::<(u64, Digest, RunId)>(
@@ -95,8 +95,8 @@ fn needs_beginning(sql: &Sql<'_>, head: Option<TurnId>) -> sql::Result<Beginning
     })
 }
 
-/// Something was said to it. That shows when a run takes it up: a row that each acceptance wrote
-/// would cost more than the rest of the acceptance.
+/// Records an input of a session. Its time shows only once a run claims it: a row written at each
+/// acceptance would cost more than the rest of the acceptance.
 pub(super) fn accepted(sql: &Sql<'_>, accepted: &InputAccepted) -> sql::Result<()> {
     // An inspection costs a tenth of an update that changes nothing.
     if needs_first_input(sql, accepted.session)? {
@@ -120,8 +120,8 @@ pub(super) fn first(sql: &Sql<'_>, session: SessionId, input: Option<InputId>) -
     )
 }
 
-/// Records that a run of a session is open. It takes in messages until its first step says
-/// otherwise. A run that compacts the thread was not requested by a user's message.
+/// Records that a run of a session is open. It takes in messages until its first step disallows
+/// that. A run that compacts the thread was not requested by a user's message.
 pub(super) fn running(sql: &Sql<'_>, started: &RunStarted) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET open_run = :open_run, hears = 1, updated_at = CASE WHEN :compacts OR \
@@ -147,8 +147,8 @@ pub(super) fn idle(sql: &Sql<'_>, session: SessionId, run: RunId) -> sql::Result
     sql.write(text, args![session, run])
 }
 
-/// Its head moved to a new turn. One that the host made of what was said before is nothing that is
-/// said.
+/// Records that its head moved to a new turn. A turn that the host made from earlier messages does
+/// not count as activity.
 pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> sql::Result<()> {
     let turn = &committed.turn;
     let last_snippet = needs_snippet(sql, turn.run)?;
@@ -170,7 +170,8 @@ pub(super) fn moved(sql: &Sql<'_>, committed: &TurnCommitted) -> sql::Result<()>
     )
 }
 
-/// Reads whether a turn is a compaction's. Such a turn is one notice, so no other is looked into.
+/// Reads whether a turn is a compaction's. Such a turn has one notice, so turns of any other size
+/// are skipped.
 fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> sql::Result<bool> {
     let text = "SELECT 1 FROM messages WHERE run = :run AND id = :id AND role = 'notice' AND \
                 origin = :compaction";
@@ -185,8 +186,8 @@ fn needs_compaction(sql: &Sql<'_>, turn: &TurnNode) -> sql::Result<bool> {
         )?)
 }
 
-/// Reads the snippet that a list of sessions shows after a turn of this run. None when nothing of
-/// the run is left to show.
+/// Reads the snippet that a list of sessions shows after a turn of this run. None when no content
+/// of the run is left.
 pub(crate) fn needs_snippet(sql: &Sql<'_>, run: RunId) -> sql::Result<Option<String>> {
     let text = "SELECT message FROM messages WHERE run = ?1 AND role = 'assistant' ORDER BY id \
                 DESC LIMIT 1";
@@ -260,7 +261,7 @@ pub(super) fn expires(sql: &Sql<'_>, session: SessionId, at: Option<Timestamp>) 
     )
 }
 
-/// Clients had answered so often elsewhere.
+/// Records the number of client answers that were given elsewhere.
 pub(super) fn interacted(sql: &Sql<'_>, session: SessionId, interactions: u64) -> sql::Result<()> {
     sql.write(
         "UPDATE sessions SET interactions = ?2 WHERE id = ?1",
@@ -268,7 +269,7 @@ pub(super) fn interacted(sql: &Sql<'_>, session: SessionId, interactions: u64) -
     )
 }
 
-/// A client answered; what it had filled in belonged to the question.
+/// Records a client's answer. The saved values of the question are removed.
 pub(super) fn answered(sql: &Sql<'_>, session: SessionId, call: OperationId) -> sql::Result<()> {
     sql.execute(
         "UPDATE sessions SET interactions = interactions + 1 WHERE id = ?1",
@@ -277,7 +278,7 @@ pub(super) fn answered(sql: &Sql<'_>, session: SessionId, call: OperationId) -> 
     unsaved(sql, session, call)
 }
 
-/// A client kept what is filled in so far for a question.
+/// Records the values that a client has filled in so far for a question.
 pub(super) fn saved(sql: &Sql<'_>, saved: &UiSaved) -> sql::Result<()> {
     let mut partial = needs_partial(sql, saved.session)?;
     partial.insert(saved.tool_call_id, saved.partial_state.clone());
@@ -308,7 +309,7 @@ fn keep_partial(sql: &Sql<'_>, session: SessionId, partial: &Partial) -> sql::Re
 
 /// The beginning of a text on one line.
 fn snippet(text: &str) -> String {
-    // No more words than characters are looked at, however long the text is.
+    // Reads no more words than the maximum of characters, however long the text is.
     let line = text
         .split_whitespace()
         .take(SNIPPET_CHARS_MAX)

@@ -6,7 +6,7 @@ use super::{agents, wakes};
 use crate::sql::{self, Sql};
 use domain::event::Event;
 
-/// Something happened to the session that holds an agent's slot, or to one that was imported.
+/// Records a change of the session that holds an agent's slot, or of an imported one.
 pub(super) fn changed(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     match event {
         Event::SessionImported(it) => {

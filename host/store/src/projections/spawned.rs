@@ -4,8 +4,8 @@ use crate::sql::{self, Sql, args};
 use domain::event::InputAccepted;
 use domain::id::RunId;
 
-/// A run handed work to a session. The session was begun for it, by the run's, when an agent opened
-/// it and this is its first input.
+/// Records that a run handed work to a session. The session was begun for it by the run's session
+/// if an agent opened it and this is its first input.
 pub(super) fn handed_over(
     sql: &Sql<'_>,
     accepted: &InputAccepted,

@@ -1,4 +1,4 @@
-//! Tasks: work that runs hand to other agents, with what their callers were told.
+//! Tasks: work that runs hand to other agents, with the results reported to their callers.
 
 use crate::sql::{self, Sql, named};
 use domain::delegate::{Priority, TaskState};
@@ -7,7 +7,7 @@ use domain::operation::{Operation, Performer, Settlement};
 use domain::task::{content, priority};
 use domain::time::Timestamp;
 
-/// Records the task that an operation of a run is, if it is one.
+/// Records the task of a run's operation, if the operation is one.
 pub(super) fn started(
     sql: &Sql<'_>,
     operation: &Operation,
@@ -55,7 +55,7 @@ pub(super) fn started(
     )
 }
 
-/// Returns how urgent a task is that waits for room, from 1; 0 for one that does not wait.
+/// Returns the urgency of a task that waits for room, from 1; 0 for a task that does not wait.
 fn blocked(operation: &Operation, queued: bool) -> i64 {
     match &operation.performer {
         Performer::Agent {
@@ -71,7 +71,8 @@ fn blocked(operation: &Operation, queued: bool) -> i64 {
     }
 }
 
-/// Records what the caller of a task was told. Work that nobody waits for ends with its turn.
+/// Records the result reported to the caller of a task. Work without a waiting caller ends with its
+/// turn.
 pub(super) fn settled(sql: &Sql<'_>, settlement: &Settlement) -> sql::Result<()> {
     let spent = settlement.spent;
     sql.write(
@@ -88,7 +89,7 @@ pub(super) fn settled(sql: &Sql<'_>, settlement: &Settlement) -> sql::Result<()>
     )
 }
 
-/// Records that the run that waits for a task has ended without an outcome of it.
+/// Records that the run that waits for a task has ended without an outcome of the task.
 pub(super) fn left(sql: &Sql<'_>, id: OperationId, time: Timestamp) -> sql::Result<()> {
     sql.write(
         "UPDATE tasks SET state = :state, ended_at = :ended_at WHERE id = :id AND NOT detached",

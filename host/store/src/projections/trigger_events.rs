@@ -1,4 +1,4 @@
-//! Events of triggers: how far each has come, and the history.
+//! Events of triggers: the state of each, and the history.
 
 use crate::sql::{self, Sql, args, insert, named, row, select};
 use domain::event::{
@@ -9,8 +9,8 @@ use domain::id::TriggerEventId;
 use domain::trigger::TriggerName;
 use uuid::Uuid;
 
-/// The event of a trigger run that comes of none: a purge leaves it, so that the trigger keeps what
-/// it kept.
+/// The event of a trigger run without a trigger event: a purge leaves such runs to preserve the
+/// trigger's state.
 pub(crate) const NO_TRIGGER_EVENT: TriggerEventId = TriggerEventId(Uuid::nil());
 
 pub(super) fn accepted(sql: &Sql<'_>, it: &TriggerEventAccepted, position: u64) -> sql::Result<()> {
@@ -103,7 +103,7 @@ pub(super) fn posted(sql: &Sql<'_>, it: &TriggerPosted, position: u64) -> sql::R
     find_first(sql, it.name.as_str())
 }
 
-/// A turn that the trigger event began does not come to an end.
+/// Records that a turn begun by the trigger event does not end.
 pub(super) fn stuck(sql: &Sql<'_>, trigger_event: TriggerEventId) -> sql::Result<()> {
     sql.write(
         "UPDATE trigger_events SET stuck = 1 WHERE id = ?1",
@@ -111,7 +111,7 @@ pub(super) fn stuck(sql: &Sql<'_>, trigger_event: TriggerEventId) -> sql::Result
     )
 }
 
-/// Nothing comes of a trigger's open trigger events.
+/// Records that a trigger's open trigger events are dropped.
 pub(super) fn given_up(sql: &Sql<'_>, name: &TriggerName) -> sql::Result<()> {
     sql.write(
         "UPDATE trigger_events SET state = 'given_up', is_first = 0 WHERE trigger_name = ?1 AND state \
@@ -120,8 +120,7 @@ pub(super) fn given_up(sql: &Sql<'_>, name: &TriggerName) -> sql::Result<()> {
     )
 }
 
-/// Marks the oldest open event of a trigger as the first. It stays that until it is open no
-/// more.
+/// Marks the oldest open event of a trigger as the first. It stays the first until it is closed.
 pub(crate) fn find_first(sql: &Sql<'_>, name: &str) -> sql::Result<()> {
     match needs_oldest(sql, name)? {
         Some(Oldest {

@@ -1,4 +1,4 @@
-//! Triggers: what each is, when it is due next, what it keeps, and its failures in a row.
+//! Triggers: the definition of each, its next due time, its state, and its failures in a row.
 
 use super::trigger_events;
 use crate::sql::{self, Sql, args, insert, named, to_json};
@@ -16,8 +16,8 @@ const FIRED: &str = "trigger.fired.v1";
 /// The same of the event that a trigger event failed.
 const FAILED: &str = "trigger.event.failed.v1";
 
-/// A trigger is there, or is another one. It keeps its state and the user's pause. If it is another
-/// one now, what it failed with before counts no more. One that was removed begins anew.
+/// Records a new or changed trigger. It keeps its state and the user's pause. If its definition
+/// changed, earlier failures no longer count. A trigger that was removed starts over.
 pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> sql::Result<()> {
     let spec = to_json(&it.spec)?;
     let id = it.name.id();
@@ -70,7 +70,7 @@ pub(super) fn defined(sql: &Sql<'_>, it: &TriggerDefined, position: u64) -> sql:
     )
 }
 
-/// Reads whether a trigger is there as another one than this.
+/// Reads whether a trigger exists with another definition than this.
 fn needs_other_spec(sql: &Sql<'_>, id: TriggerId, spec: &str) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM triggers WHERE id = ?1 AND spec <> ?2",
@@ -78,8 +78,8 @@ fn needs_other_spec(sql: &Sql<'_>, id: TriggerId, spec: &str) -> sql::Result<boo
     )
 }
 
-/// A trigger is gone. Its open trigger events are still dealt with, unless it was paused or
-/// disabled.
+/// Records the removal of a trigger. Its open trigger events are still processed, unless it was
+/// paused or disabled.
 pub(super) fn removed(sql: &Sql<'_>, it: &TriggerRemoved, position: u64) -> sql::Result<()> {
     let id = it.name.id();
     if needs_rest(sql, id)? {
@@ -125,7 +125,7 @@ pub(super) fn resumed(sql: &Sql<'_>, it: &TriggerResumed, position: u64) -> sql:
     due(sql, &it.name, it.next_due, position)
 }
 
-/// A trigger event was accepted. One of the schedule is replaced by the next.
+/// Records an accepted trigger event. For a scheduled one, the next time of the schedule is set.
 pub(super) fn accepted(sql: &Sql<'_>, it: &TriggerEventAccepted, position: u64) -> sql::Result<()> {
     if it.scheduled {
         due(sql, &it.name, it.next_due, position)?;
@@ -138,7 +138,7 @@ pub(super) fn skipped(sql: &Sql<'_>, it: &TriggerEventsSkipped, position: u64) -
     trigger_events::skipped(sql, it, position)
 }
 
-/// The schedule of a trigger goes on at this time, as the event at `position` says.
+/// Sets the next time of a trigger's schedule, according to the event at `position`.
 fn due(
     sql: &Sql<'_>,
     name: &TriggerName,
@@ -152,7 +152,8 @@ fn due(
     )
 }
 
-/// A trigger was fired. What comes of no trigger event only says what it keeps: a purge left it.
+/// Records a trigger run. A run without a trigger event only sets the trigger's state: a purge left
+/// it.
 pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Result<()> {
     if let Some(state) = &it.state {
         sql.execute(
@@ -215,8 +216,8 @@ fn without_failures(sql: &Sql<'_>, id: TriggerId) -> sql::Result<()> {
     )
 }
 
-/// An erased event of a trigger's stream still counts among its failures, or ends them: what a
-/// purge takes away makes no trigger fail or work.
+/// Records an erased event of a trigger's stream. It still counts as a failure, or ends a row of
+/// failures: a purge must not change whether a trigger is failing.
 pub(super) fn erased(sql: &Sql<'_>, recorded: &Recorded) -> sql::Result<()> {
     if recorded.kind != FIRED && recorded.kind != FAILED {
         return Ok(());

@@ -1,15 +1,15 @@
-//! The tree of turns, with what walking it needs beside each node.
+//! The tree of turns, and for each node the data that walking the tree needs.
 
 use crate::sql::{self, Sql, named, to_json};
 use domain::id::{SessionId, TurnId};
 use domain::time::Timestamp;
 use domain::turn::TurnNode;
 
-/// Imported content counts as content from outside, whatever the file says of it.
+/// Imported content counts as content from outside, whatever the file states.
 pub(super) const IMPORTED_IS_UNTRUSTED: bool = true;
 
-/// A turn joined the tree: in which session, whether its event says that it rests on content from
-/// outside, and when it was committed.
+/// Records that a turn joined the tree: its session, whether its event is marked as depending on
+/// content from outside, and the time of its commit.
 pub(super) fn committed(
     sql: &Sql<'_>,
     turn: &TurnNode,
@@ -45,8 +45,7 @@ pub(super) fn committed(
     )
 }
 
-/// Puts an erased turn back in its place. It goes below the turns above it, which are folded before
-/// it.
+/// Puts an erased turn back in its place, below its ancestors, which are folded first.
 pub(super) fn put_back(
     sql: &Sql<'_>,
     turn: &TurnNode,
@@ -65,7 +64,8 @@ fn needs_turn(sql: &Sql<'_>, turn: TurnId) -> sql::Result<bool> {
     sql.exists("SELECT 1 FROM turns WHERE id = ?1", [turn])
 }
 
-/// Adds the turns above a turn to its tree, once its place in the tree is known. They rest on it.
+/// Adds the ancestors of a turn to its tree, once its place in the tree is known. They depend on
+/// it.
 fn adopt(sql: &Sql<'_>, turn: TurnId) -> sql::Result<()> {
     sql.write(
         "WITH RECURSIVE above (id) AS (SELECT id FROM turns WHERE parent = ?1 AND root IS NULL \

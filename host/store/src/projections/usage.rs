@@ -1,4 +1,4 @@
-//! Usage: what settled work has used, a row for each day, session, user and model.
+//! Usage of settled work, in a row for each day, session, user and model.
 
 use crate::sql::{self, Sql, int, named};
 use domain::event::Recorded;
@@ -6,11 +6,11 @@ use domain::id::{RunId, Stream};
 use domain::usage::{UsageShare, UsageShares};
 use uuid::Uuid;
 
-/// The session and the agent of what was purged.
+/// The session and the agent of purged usage.
 const NOBODY: RunId = RunId(Uuid::nil());
 
-/// A statement that adds a share's sums, on its day with its model, to the row of an owner: the
-/// session, the user and the agent that are read there.
+/// A statement that adds a share's sums to the row of an owner, on its day with its model. The
+/// owner is the session, the user and the agent that the statement reads.
 macro_rules! add_to_row_of {
     ($owner:literal, $there:literal) => {
         concat!(
@@ -43,7 +43,7 @@ pub(super) fn add(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::Result<
         .try_for_each(|share| write(sql, text, &share, run))
 }
 
-/// Adds active time that an event of a run's stream records beside outcomes.
+/// Adds active time that an event of a run's stream records in addition to outcomes.
 pub(super) fn worked(sql: &Sql<'_>, recorded: &Recorded, active_ms: u64) -> sql::Result<()> {
     let Ok(Stream::Run(run)) = recorded.stream.parse() else {
         return Ok(());
@@ -53,7 +53,7 @@ pub(super) fn worked(sql: &Sql<'_>, recorded: &Recorded, active_ms: u64) -> sql:
     add(sql, run, &used)
 }
 
-/// Adds the sums of what was purged to rows that are nobody's.
+/// Adds the sums of purged usage to rows without a user.
 pub(super) fn keep_purged(sql: &Sql<'_>, shares: &[UsageShare]) -> sql::Result<()> {
     let text = add_to_row_of!(":id, '', :id", "WHERE TRUE");
     shares
@@ -61,7 +61,7 @@ pub(super) fn keep_purged(sql: &Sql<'_>, shares: &[UsageShare]) -> sql::Result<(
         .try_for_each(|share| write(sql, text, share, NOBODY))
 }
 
-/// Subtracts from the sums of a run's session and user what the run has added to them.
+/// Subtracts a run's usage from the sums of its session and user.
 pub(crate) fn take_back(sql: &Sql<'_>, run: RunId, used: &UsageShares) -> sql::Result<()> {
     let text = "UPDATE usage SET model_calls = model_calls - :calls, attempts = attempts - \
                 :attempts, unpriced_attempts = unpriced_attempts - :unpriced, input_tokens = \

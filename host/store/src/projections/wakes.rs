@@ -46,7 +46,7 @@ pub(super) fn blocked(
     )
 }
 
-/// Sets the pause of an operation, in its session; nobody waits for one that is not open.
+/// Sets the pause of an operation in its session; an operation that is not open needs none.
 pub(super) fn pause(
     sql: &Sql<'_>,
     operation: OperationId,
@@ -63,8 +63,8 @@ pub(super) fn pause(
     Ok(())
 }
 
-/// Wakes a session when the debounce of the last input that waits in its queue is over. It is not
-/// woken when nothing waits there, or while a run is open: the run's end asks again.
+/// Wakes a session when the debounce of the last waiting input in its queue is over. It is not
+/// woken when no input waits, or while a run is open: the run checks at its end.
 pub(super) fn debounce(sql: &Sql<'_>, session: SessionId) -> sql::Result<()> {
     let set = sql.execute(
         "INSERT INTO wakes (subject, kind, session, due) SELECT ?1, ?2, ?1, until FROM (SELECT \

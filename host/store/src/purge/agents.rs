@@ -1,5 +1,5 @@
-//! Purge of agents: the events about a session in an agent's own stream, and all else beside its
-//! sessions.
+//! Purge of agents: the events about a session in an agent's own stream, and all other data except
+//! its sessions.
 
 use super::blobs::named_no_more;
 use super::room::{Room, some_rows};
@@ -14,8 +14,8 @@ use domain::event::Event;
 use domain::id::{AgentId, SessionId, Stream};
 
 /// Erases events of an agent's stream about a session, as many as fit into one transaction. Returns
-/// whether that is all. If the session is a structured one, the agent is to be folded again from
-/// what is left: its places in the agent's counts and history cannot be taken back otherwise.
+/// whether all are erased. If the session is structured, the agent has to be folded again from the
+/// remaining events: its part in the agent's counts and history cannot be subtracted.
 pub(super) fn erase_of_session(
     sql: &Sql<'_>,
     agent: AgentId,
@@ -48,7 +48,7 @@ pub(super) fn erase_of_session(
         let event = event.as_ref();
         is_other |= event.is_some_and(|event| !matches!(event, Event::NoteRemembered(_)));
     }
-    // What is left of an agent that is purged itself is known.
+    // The remaining data of a purged agent are fixed.
     if is_other && !is_purged(sql, agent)? {
         note_loss(sql, Stream::Session(session), stream)?;
     }
@@ -60,8 +60,8 @@ fn is_purged(sql: &Sql<'_>, agent: AgentId) -> sql::Result<bool> {
     sql.exists("SELECT 1 FROM agents WHERE id = ?1 AND purged", [agent])
 }
 
-/// Erases what fits into one transaction of an agent's stream, of its events those after this
-/// version. Returns the version up to which nothing is left to erase; none when that is all.
+/// Erases part of an agent's stream, beginning after this version, as much as fits into one
+/// transaction. Returns the version up to which all is erased; none when the whole stream is.
 pub(super) fn erase(
     sql: &Sql<'_>,
     agent: AgentId,
@@ -95,7 +95,7 @@ pub(super) fn erase(
     if requests >= REQUESTS_PER_COMMIT_MAX {
         return Ok(Some(BEHIND_ALL));
     }
-    // Nothing of it is left that could name a blob.
+    // No event of it is left that could name a blob.
     if !named_no_more(sql, stream)? {
         return Ok(Some(BEHIND_ALL));
     }

@@ -12,8 +12,8 @@ use domain::id::Stream;
 /// Blobs that are checked in one transaction.
 const BLOBS_PER_COMMIT_MAX: usize = 256;
 
-/// Marks blobs that a stream names to be checked, because what names them is erased: as many as fit
-/// into one transaction. Returns whether that is all.
+/// Marks blobs of a stream whose naming events are erased to be checked, as many as fit into one
+/// transaction. Returns whether all are marked.
 pub(super) fn named_no_more(sql: &Sql<'_>, stream: Stream) -> sql::Result<bool> {
     let stream = streams::number(sql, stream)?;
     let named = sql.all::<Digest>(
@@ -26,7 +26,7 @@ pub(super) fn named_no_more(sql: &Sql<'_>, stream: Stream) -> sql::Result<bool> 
     Ok(named.len() < ROWS_PER_COMMIT_MAX)
 }
 
-/// Marks a blob to be checked that a stream names no more.
+/// Marks a blob to be checked that a stream no longer names.
 pub(super) fn not_named_by(sql: &Sql<'_>, stream: Option<i64>, digest: Digest) -> sql::Result<()> {
     inspect(sql, digest)?;
     sql.write(

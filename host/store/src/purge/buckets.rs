@@ -16,7 +16,7 @@ const OF_AGENT: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' 
                         'keyvalue.written.v1' THEN bytes ELSE 0 END FROM \
                         events WHERE agent = :number AND position > :after ORDER BY position \
                         LIMIT :limit";
-/// The same of a session. Those of its own stream are no writes.
+/// The same for a session. Events of its own stream are not writes.
 const OF_SESSION: &str = "SELECT position, CASE WHEN kind = 'keyvalue.written.v1' THEN about IS \
                           NOT DISTINCT FROM :place ELSE FALSE END, CASE WHEN kind = \
                           'keyvalue.written.v1' THEN bytes ELSE 0 END FROM \
@@ -37,18 +37,18 @@ struct Writes {
     stream: Stream,
     events: &'static str,
     positions: Vec<u64>,
-    /// Everything else that the transaction may erase.
+    /// The remaining capacity of the transaction.
     room: Room,
-    /// The position up to which the owner's events were looked at.
+    /// The position up to which the owner's events were read.
     seen: u64,
     /// True if there were no further events.
     is_all: bool,
 }
 
 impl Store {
-    /// Erases what tools keep for one owner, as much as fits into one transaction: writes after
-    /// this position and, after the last of them, what the buckets hold. Returns the position of
-    /// the last event that was looked at; none when that is all.
+    /// Erases the data that tools store for one owner, as much as fits into one transaction: writes
+    /// after this position and, after the last of them, the content of the buckets. Returns the
+    /// position of the last event that was read; none when all is erased.
     pub(super) async fn erase_buckets(
         &self,
         purge: Stream,
@@ -60,7 +60,7 @@ impl Store {
             .await
     }
 
-    /// Finds the writes. All events of the owner have to be looked at, so a reader does that, page
+    /// Finds the writes. All events of the owner have to be read, so a reader thread does it, page
     /// by page.
     async fn bucket_writes(&self, owner: BucketsOf, after: u64) -> Result<Writes, ReadError> {
         let mut writes = Writes::after(owner, after);
@@ -131,7 +131,7 @@ impl Writes {
     /// See [`Store::erase_buckets`].
     fn erase(mut self, sql: &Sql<'_>, tally: &mut Tally) -> sql::Result<Option<u64>> {
         if self.is_all {
-            // Whatever came since a reader looked.
+            // Reads the events that were stored since the reader's scan.
             self.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
         }
         for position in &self.positions {
@@ -142,8 +142,8 @@ impl Writes {
     }
 }
 
-/// Erases what the buckets of one owner hold, as much as fits into one transaction. Returns whether
-/// that is all. A bucket goes when it is empty, so that nobody looks at it again.
+/// Erases the content of the buckets of one owner, as much as fits into one transaction. Returns
+/// whether all is erased. An empty bucket is removed, so that no later scan reads it again.
 fn erase_entries(
     sql: &Sql<'_>,
     scope: BucketScope,

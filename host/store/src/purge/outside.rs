@@ -1,9 +1,9 @@
-//! Purge of what reached a session from outside, and of what was sent there of it: trigger events
-//! of triggers, inbound messages, outbound messages.
+//! Purge of a session's traffic with the outside: trigger events, inbound messages and the
+//! resulting outbound messages.
 //!
-//! An event goes as a whole. What else rests on one is said by another event first ([`ReEmitted`]):
-//! when a trigger is due and what it keeps, where a connector's next poll goes on, and what arrived
-//! for others at the same time.
+//! An event is erased as a whole. Other data that depend on it are first re-emitted in another
+//! event ([`ReEmitted`]): when a trigger is due and its state, the cursor of a connector's next
+//! poll, and messages for others that were received together.
 
 use super::re_emitted::{self, ReEmitted};
 use super::room::Room;
@@ -14,7 +14,7 @@ use crate::sql::{self, Sql, args, named, row, select};
 use crate::streams;
 use domain::id::{ConnectorId, OutboundMessageId, SessionId, Stream, TriggerEventId, TriggerId};
 
-/// Trigger events, inbound messages or outbound messages that a reader looks for at a time.
+/// Maximum number of trigger events, inbound messages or outbound messages per scan.
 const FOUND_MAX: usize = 64;
 
 /// Something that goes, with the events that have it.
@@ -41,7 +41,7 @@ pub(super) struct InboundMessages {
 }
 
 row! {
-    /// A message that was sent, or is to be.
+    /// A message that was sent or will be.
     #[derive(Debug)]
     pub(super) struct OutboundMessage from "outbound_messages" {
         id: OutboundMessageId,
@@ -62,15 +62,15 @@ struct Outside {
     inbound_messages: Vec<Gone<InboundMessages>>,
     outbound_messages: Vec<Gone<OutboundMessage>>,
     re_emitted: Vec<ReEmitted>,
-    /// True if a trigger event is not dealt with yet: its other messages would be lost.
+    /// True if a trigger event is not processed yet: its other messages would be lost.
     is_resting: bool,
-    /// True if there is nothing else.
+    /// True if nothing else is left.
     is_all: bool,
 }
 
 impl Store {
-    /// Erases what fits into one transaction. Returns whether that is all. It is busy while a
-    /// trigger event is dealt with of which the session took a message.
+    /// Erases part of it, as much as fits into one transaction. Returns whether all is erased.
+    /// Fails as busy while a trigger event is being processed with a message that the session took.
     pub(super) async fn erase_outside(
         &self,
         purge: Stream,
@@ -139,7 +139,7 @@ impl Outside {
         {
             let last = Some(first).max(fired).max(posted).max(failed);
             if is_open {
-                // Those that are open come last.
+                // Open ones come last.
                 self.is_resting = self.trigger_events.is_empty();
                 self.is_all = false;
                 return Ok(());
@@ -194,7 +194,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Finds what the session sent.
+    /// Finds the messages that the session sent.
     fn find_outbound_messages(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
         let found: Vec<OutboundMessage> = sql.all(
             select!(OutboundMessage, "WHERE session = ?1 LIMIT ?2"),
@@ -217,8 +217,8 @@ impl Outside {
         Ok(())
     }
 
-    /// Erases what was found, except what something else rests on by now. Returns whether that is
-    /// all there is.
+    /// Erases the found data, except those that other data depend on by now. Returns whether that
+    /// is all.
     fn erase(self, sql: &Sql<'_>, tally: &mut Tally) -> sql::Result<bool> {
         let mut is_done = self.is_all;
         for trigger_event in &self.trigger_events {
@@ -264,8 +264,8 @@ fn events_of(sql: &Sql<'_>, outbound_message: &OutboundMessage) -> sql::Result<V
     )
 }
 
-/// Takes room for an outbound message that goes, and returns it with its events; none if it is not
-/// there, or is being sent.
+/// Reserves room for an outbound message, and returns the message with its events; none if it does
+/// not exist or is being sent.
 pub(super) fn outbound_message_of(
     sql: &Sql<'_>,
     id: OutboundMessageId,
@@ -279,8 +279,7 @@ pub(super) fn outbound_message_of(
     Ok(events.map(|events| Gone { what, events }))
 }
 
-/// Takes room for the events of something, and returns their positions; none if there is no room
-/// left.
+/// Reserves room for some events, and returns their positions; none if there is no room left.
 fn taken(room: &mut Room, events: Vec<(u64, u64)>) -> Option<Vec<u64>> {
     if room.is_full() {
         return None;
@@ -332,8 +331,7 @@ fn erase_inbound_messages(
     Ok(true)
 }
 
-/// Erases an outbound message. If it was not sent yet, it is not sent, and its chat goes on with
-/// the next.
+/// Erases an outbound message. An unsent one is not sent, and its chat continues with the next.
 pub(super) fn erase_outbound_message(
     sql: &Sql<'_>,
     gone: &Gone<OutboundMessage>,

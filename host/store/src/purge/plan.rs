@@ -1,4 +1,5 @@
-//! Plan of a session's purge: what it takes away, and what it leaves because others point to it.
+//! Plan of a session's purge: the data that it removes, and the data that stay because others refer
+//! to them.
 
 use super::{PurgeItem, Store};
 use crate::event_row::StoredEvent;
@@ -88,7 +89,7 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> sql::Result<PurgeP
     for maker in &makers {
         let stream = streams::number(sql, Stream::Session(*maker))?;
         for (position, imported) in imports_of(sql, stream)? {
-            // What came in one event goes as a whole or not at all.
+            // The turns of one event are erased together or not at all.
             let is_erased = |it: &ImportedTurn| erased.contains_key(&it.turn.id);
             if imported.turns.iter().all(is_erased) {
                 if !has_place(sql, stream, position)? {
@@ -106,7 +107,8 @@ fn plan(sql: &Sql<'_>, agent: AgentId, session: SessionId) -> sql::Result<PurgeP
         .keys()
         .filter(|turn| !erased.contains_key(turn) && !imported_turns.contains(turn))
         .count() as u64;
-    // What the session took from outside is found by its inputs, so it comes first.
+    // Trigger events and inbound messages are found through the session's inputs, so they come
+    // first.
     let mut items = vec![PurgeItem::Outside(session)];
     items.extend(runs(sql, session, &makers, &erased, &candidates)?);
     items.extend(imports);
@@ -155,7 +157,7 @@ fn candidates(sql: &Sql<'_>, session: SessionId) -> sql::Result<HashMap<TurnId, 
     Ok(all)
 }
 
-/// The turns in the threads of sessions that were not deleted, as far as they are of the same
+/// Returns the turns in the threads of sessions that were not deleted, limited to turns of the same
 /// trees.
 fn shown_elsewhere(
     sql: &Sql<'_>,

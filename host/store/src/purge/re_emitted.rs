@@ -1,5 +1,5 @@
-//! Events that say again what rests on others that are about to be erased. They follow those in the
-//! same stream, so that folding what is left gives the same.
+//! Events that repeat data which would be lost with events about to be erased. They follow those in
+//! the same stream, so that folding the remaining events gives the same result.
 
 use super::outside::{Gone, InboundMessages, TriggerEvent};
 use crate::commit::{Commit, Expected};
@@ -31,7 +31,7 @@ pub(super) struct ReEmitted {
     time: Timestamp,
 }
 
-/// One of them, and the session that it is about.
+/// One of these events, with the session that it is about.
 #[derive(Debug)]
 struct Again {
     event: Event,
@@ -39,7 +39,7 @@ struct Again {
 }
 
 impl ReEmitted {
-    /// Returns the commit that stores them, if nothing else happened in their stream.
+    /// Returns the commit that stores them, if their stream has had no other event meanwhile.
     pub(super) fn commit(&self) -> Commit {
         let events = self.events.iter().map(|again| NewEvent {
             id: EventId(Uuid::now_v7()),
@@ -61,7 +61,7 @@ impl ReEmitted {
         )
     }
 
-    /// Returns them as what follows in a stream; none if there are none.
+    /// Returns these events as an append to a stream; none if the list is empty.
     fn from_events(sql: &Sql<'_>, stream: Stream, events: Vec<Again>) -> sql::Result<Option<Self>> {
         if events.is_empty() {
             return Ok(None);
@@ -81,7 +81,7 @@ impl ReEmitted {
 }
 
 row! {
-    /// A trigger, as far as single events decide it.
+    /// The data of a trigger that single events decide.
     struct Deciding from "triggers" {
         name: TriggerName,
         next_due: Option<Timestamp>,
@@ -96,7 +96,7 @@ fn deciding(sql: &Sql<'_>, trigger: &str) -> sql::Result<Option<Deciding>> {
     sql.one(select!(Deciding, "WHERE name = ?1"), [trigger])
 }
 
-/// Returns the positions of the events that decide when a trigger is due and what it keeps.
+/// Returns the positions of the events that decide when a trigger is due, and its state.
 pub(super) fn decisive_of_trigger(sql: &Sql<'_>, trigger: &str) -> sql::Result<Vec<u64>> {
     let found = deciding(sql, trigger)?;
     Ok(found.map_or_else(Vec::new, |trigger| {
@@ -105,7 +105,7 @@ pub(super) fn decisive_of_trigger(sql: &Sql<'_>, trigger: &str) -> sql::Result<V
     }))
 }
 
-/// Returns the position of the event that says where a connector's next poll goes on.
+/// Returns the position of the event with the cursor of a connector's next poll.
 pub(super) fn cursor_position(sql: &Sql<'_>, connector: &str) -> sql::Result<Option<u64>> {
     let position = sql.one::<Option<u64>>(
         "SELECT cursor_position FROM connectors WHERE id = ?1",
@@ -114,7 +114,8 @@ pub(super) fn cursor_position(sql: &Sql<'_>, connector: &str) -> sql::Result<Opt
     Ok(position.flatten())
 }
 
-/// Returns what has to be said again of triggers before trigger events of theirs go.
+/// Returns the data of triggers that have to be re-emitted before trigger events of theirs are
+/// erased.
 pub(super) fn by_triggers(
     sql: &Sql<'_>,
     trigger_events: &[Gone<TriggerEvent>],
@@ -189,8 +190,8 @@ fn component_of(sql: &Sql<'_>, position: u64) -> sql::Result<Digest> {
     })
 }
 
-/// Returns what has to be said again of connectors before inbound messages for a session go: the
-/// inbound messages of others that came with them, and where the next poll goes on.
+/// Returns the data of connectors that have to be re-emitted before inbound messages for a session
+/// are erased: inbound messages of others in the same events, and the cursor of the next poll.
 pub(super) fn by_connectors(
     sql: &Sql<'_>,
     session: SessionId,

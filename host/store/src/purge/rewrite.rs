@@ -1,7 +1,7 @@
 //! The store's files after an erasure. Deleted content in the database is overwritten at once; its
-//! earlier state stays in the write-ahead log until that is emptied. Copies that SQLite left in the
-//! unused part of a page when it rearranged the page go only when the whole file is written anew.
-//! Commits would wait for that, so it is for an operator to do while no host is running.
+//! earlier state stays in the write-ahead log until that is emptied. SQLite may leave copies in the
+//! unused part of a page when it rearranges the page. Only rewriting the whole file removes them.
+//! Commits would wait for that, so an operator does it while no host is running.
 
 use super::Store;
 use crate::commit::CommitError;
@@ -13,7 +13,7 @@ use crate::sqlite::{BUSY_TIMEOUT, Checkpoint};
 use std::path::Path;
 use std::time::Duration;
 
-/// Name of the mark in the store's metadata that the log is to be emptied.
+/// Name of the mark in the store's metadata that the log has to be emptied.
 const DUE: &str = "rewrite";
 /// Maximum number of tries to empty the log: a read may still be using the earlier state.
 const TRIES_MAX: u32 = 50;
@@ -21,7 +21,7 @@ const TRIES_MAX: u32 = 50;
 const WAIT_MS: u64 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Result of a rewrite: tells whether anything that was erased is left in the store's files.
+/// Result of a rewrite: whether any erased data is left in the store's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rewritten {
     /// Nothing that was deleted is left.
@@ -38,8 +38,8 @@ pub(super) fn due(sql: &Sql<'_>) -> sql::Result<()> {
 }
 
 impl Store {
-    /// Empties the log if something was erased since that was last done. Commits wait for a moment
-    /// at a time.
+    /// Empties the log if data was erased since it was last emptied. Commits wait for a moment at a
+    /// time.
     pub async fn rewrite_erased(&self) -> Result<Rewritten, CommitError> {
         let not_yet = |reason: &str| {
             Ok(Rewritten::NotYet {
@@ -70,9 +70,9 @@ impl Store {
         Ok(Rewritten::Yes)
     }
 
-    /// Writes the database's file anew and empties its log. Commits wait for as long as that takes,
-    /// about a second for some hundred megabytes; it needs as much space again as the database has.
-    /// If that fails the file is as it was.
+    /// Rewrites the database's file and empties its log. Commits wait until that is done, about a
+    /// second for some hundred megabytes. It needs as much free space as the database has. After a
+    /// failure the file is unchanged.
     pub async fn vacuum(&self) -> Result<Rewritten, CommitError> {
         let database = self.database().to_owned();
         let rewritten = self
@@ -84,8 +84,8 @@ impl Store {
 
 fn rewrite(sql: &Sql<'_>, database: &Path) -> Result<(), String> {
     let described = |error: sql::Error| with_causes(&error);
-    // By a connection of its own: what the writer's keeps for itself is in memory, and this may be
-    // as large as the disk.
+    // On a connection of its own: the writer's keeps temporary data in memory, and these may be as
+    // large as the database.
     let connection = Connection::open(database).map_err(described)?;
     connection
         .set_busy_timeout(BUSY_TIMEOUT)

@@ -1,7 +1,7 @@
-//! Room: what is left of a bound on rows and on their bytes.
+//! Room: the remaining part of a bound on rows and on their bytes.
 //!
-//! A single thing may be larger than its bound. So the last one that is taken may go beyond, and
-//! the first one always fits.
+//! A single row may be larger than the bound. So the last accepted row may exceed it, and the first
+//! one always fits.
 
 use super::{BYTES_PER_COMMIT_MAX, BYTES_READ};
 use crate::sql::{self, Args, FromRow, Sql};
@@ -22,7 +22,7 @@ impl Room {
         }
     }
 
-    /// Room in a page of what is read.
+    /// Room in a page of a scan.
     fn of_page(rows: usize) -> Self {
         Self {
             rows,
@@ -30,7 +30,7 @@ impl Room {
         }
     }
 
-    /// Room for all there is of something that goes as a whole.
+    /// Unbounded room, for data that are erased as a whole.
     pub(super) fn endless() -> Self {
         Self {
             rows: usize::MAX,
@@ -49,8 +49,8 @@ impl Room {
     }
 }
 
-/// Reads rows while there is room, and returns whether they are all that a query finds. `bytes`
-/// says how many bytes each takes. The query's own limit has to be the room's.
+/// Reads rows while there is room, and returns whether they are all rows of the query. `bytes`
+/// returns the size of each. The query's own limit has to be the room's.
 pub(super) fn some_rows<T: FromRow>(
     sql: &Sql<'_>,
     text: &'static str,

@@ -1,7 +1,7 @@
 //! The events of a run, as a reader finds them for the transaction that erases some of them.
 //!
-//! A run may be long. So a reader goes through it page by page, and the writer looks only at what
-//! came since.
+//! A run may be long. So a reader goes through it page by page, and the writer reads only the
+//! events stored since.
 
 use super::room::{Room, page_of};
 use super::runs::input_bytes;
@@ -16,7 +16,7 @@ use domain::grant::{BucketPlace, BucketScope};
 use domain::id::{InputId, RunId, Stream};
 use domain::time::Timestamp;
 
-/// The events of a run that one transaction erases, and what it has to know of the others.
+/// The events of a run that one transaction erases, and the needed facts about the others.
 pub(super) struct RunEvents {
     pub(super) run: RunId,
     /// The version after which the transaction begins.
@@ -27,11 +27,11 @@ pub(super) struct RunEvents {
     pub(super) usage: Option<Meter>,
     /// The purge that erases them: of a session, as runs have no other.
     pub(super) purge: Stream,
-    /// Everything else that the transaction may erase.
+    /// The remaining capacity of the transaction.
     room: Room,
-    /// Number of writes that stay, among the events that were looked at.
+    /// Number of writes that stay, among the events that were read.
     kept: u64,
-    /// The version up to which the events were looked at.
+    /// The version up to which the events were read.
     seen: u64,
     /// True if the last page was the end of the stream.
     is_read: bool,
@@ -39,7 +39,7 @@ pub(super) struct RunEvents {
     ends_at: Option<u64>,
 }
 
-/// A part of what one transaction erases.
+/// A part of the data that one transaction erases.
 pub(super) enum ToErase {
     /// An input that the run took in, with its own event.
     Input(InputId),
@@ -88,13 +88,13 @@ impl Store {
 }
 
 impl RunEvents {
-    /// Returns whether no further event has to be looked at.
+    /// Returns whether no further event has to be read.
     fn is_enough(&self) -> bool {
         self.is_read || (self.ends_at.is_some() && self.usage.is_none())
     }
 
-    /// Looks at what came since a reader did. If that is more than a page, nothing may be erased: a
-    /// reader goes first once more.
+    /// Reads the events stored since the reader's scan. If there is more than a page of them,
+    /// nothing may be erased, and a reader scans once more.
     pub(super) fn catch_up(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
         if self.is_read {
             self.read_page(sql)?;
@@ -108,13 +108,12 @@ impl RunEvents {
         self.ends_at
     }
 
-    /// Returns the number of writes in the run that stay; none if only a part of the run was looked
-    /// at.
+    /// Returns the number of writes in the run that stay; none if only a part of the run was read.
     pub(super) fn kept_of_all(&self) -> Option<u64> {
         (self.after == 0 && self.is_read).then_some(self.kept)
     }
 
-    /// Reads a page of events, with those that are gone: nobody passes over them a second time.
+    /// Reads a page of events, including erased ones, so that no later scan has to skip them again.
     fn read_page(&mut self, sql: &Sql<'_>) -> sql::Result<()> {
         let (page, is_last) = page_of(
             sql,
@@ -168,15 +167,15 @@ impl RunEvents {
         Ok(())
     }
 
-    /// Returns whether a place is that of the session that is purged. What a tool keeps for others
-    /// is theirs, and goes with them: also that of another session, which made this run.
+    /// Returns whether a place belongs to the session that is purged. Data that a tool stores for
+    /// another owner are erased with that owner, also if it is another session that made this run.
     fn is_own(&self, place: &BucketPlace) -> bool {
         matches!(self.purge, Stream::Session(session) if place.scope == BucketScope::Session
             && place.of == session.to_string())
     }
 
-    /// Adds the inputs that are left of an event and, after the last of them, the event itself to
-    /// what is erased. What does not fit is left for the next transaction.
+    /// Adds the remaining inputs of an event to the data to be erased and, after the last of them,
+    /// the event itself. The part that does not fit is left for the next transaction.
     fn add(&mut self, sql: &Sql<'_>, found: &Found, event: &Event) -> sql::Result<()> {
         for input in taken_in(event) {
             if let Some(bytes) = input_bytes(sql, *input)?

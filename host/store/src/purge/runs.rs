@@ -1,5 +1,5 @@
-//! Runs: what was said and done in them, and what they took in. What was imported counts as if it
-//! had been said in one.
+//! Purge of runs: their messages, their work and their inputs. Imported turns count as if a run had
+//! made them.
 
 use super::blobs::named_no_more;
 use super::room::{Room, some_rows};
@@ -16,9 +16,9 @@ use crate::texts;
 use domain::event::Event;
 use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
 
-/// Erases what fits into one transaction of a run: these events and, after the last of them, what
-/// is beside them. Returns the version up to which no event is left to erase; 0 when nothing else
-/// is left but to count what stays, and none when that is all.
+/// Erases part of a run, as much as fits into one transaction: these events and, after the last of
+/// them, its other rows. Returns the version up to which all events are erased. That is 0 when only
+/// counting is left, and none when all is done.
 pub(super) fn erase(
     sql: &Sql<'_>,
     mut events: RunEvents,
@@ -52,8 +52,8 @@ pub(super) fn erase(
     Ok(None)
 }
 
-/// Removes rows beside the events of a run, as many as fit into one transaction. Returns whether
-/// that is all.
+/// Removes the other rows of a run, as many as fit into one transaction. Returns whether all are
+/// removed.
 fn erase_beside(
     sql: &Sql<'_>,
     run: RunId,
@@ -101,7 +101,7 @@ fn erase_tasks(sql: &Sql<'_>, run: RunId) -> sql::Result<bool> {
     Ok(tasks < ROWS_PER_COMMIT_MAX)
 }
 
-/// Removes what is left of a run when its events are erased, but for so many writes.
+/// Removes the rest of a run once its events are erased, except for so many writes.
 fn finish(
     sql: &Sql<'_>,
     run: RunId,
@@ -121,7 +121,7 @@ fn finish(
     ] {
         sql.execute(text, [run])?;
     }
-    // Counted once, also when it is done again after a crash.
+    // Counted once, also when it is repeated after a crash.
     if sql.execute("DELETE FROM runs WHERE id = ?1", [run])? > 0 {
         tally.erased.turns += u64::from(has_turn);
         tally.kept.bucket_writes += kept;
@@ -149,8 +149,8 @@ fn handed_on(sql: &Sql<'_>, run: RunId) -> sql::Result<()> {
     Ok(())
 }
 
-/// Returns the bytes of what an input says that [`erase_input`] would erase; none if it is gone, or
-/// its session is not deleted.
+/// Returns the bytes of an input's content that [`erase_input`] would erase; none if it is already
+/// erased, or its session is not deleted.
 pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> sql::Result<Option<u64>> {
     let text = "SELECT e.bytes FROM inputs i JOIN sessions s ON s.id = \
                 i.session JOIN events e ON e.position = i.position WHERE i.id = ?1 AND s.status = \
@@ -158,7 +158,7 @@ pub(super) fn input_bytes(sql: &Sql<'_>, input: InputId) -> sql::Result<Option<u
     sql.one::<u64>(text, [input])
 }
 
-/// The answer whether a stored event names blobs. One that cannot be read may name some.
+/// The flag whether a stored event names blobs. An event that cannot be read may name some.
 struct NamesBlobs(bool);
 
 impl FromRow for NamesBlobs {
@@ -187,7 +187,7 @@ fn erase_input(sql: &Sql<'_>, purge: Stream, input: InputId, tally: &mut Tally) 
         "SELECT 1 FROM sessions WHERE id = ?1 AND first_input = ?2",
         args![session, input],
     )? {
-        // Nothing before it is left.
+        // No event before it is left.
         let text = "SELECT kind, payload FROM events WHERE stream = ?1 AND version > (SELECT \
                     version FROM events WHERE position = ?2) AND kind = \
                     'session.input.accepted.v1' AND payload IS NOT NULL ORDER BY version LIMIT 1";
@@ -203,14 +203,14 @@ fn erase_input(sql: &Sql<'_>, purge: Stream, input: InputId, tally: &mut Tally) 
     Ok(())
 }
 
-/// Removes the data of an input beside its event.
+/// Removes the rows of an input, except its event.
 pub(super) fn remove_input(sql: &Sql<'_>, input: InputId) -> sql::Result<()> {
     sql.execute("DELETE FROM inputs WHERE id = ?1", [input])?;
     sql.write("DELETE FROM wakes WHERE subject = ?1", [input])
 }
 
-/// Erases turns that were imported in one commit, with all that came with them, in one transaction:
-/// one event has their words, and one that came after keeps their places in the tree.
+/// Erases turns that were imported in one commit, with all their data, in one transaction. One
+/// event has their content, and a later one keeps their places in the tree.
 pub(super) fn erase_import(
     sql: &Sql<'_>,
     purge: Stream,

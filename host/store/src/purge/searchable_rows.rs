@@ -5,8 +5,8 @@ use crate::full_text;
 use crate::projections::recall_rows_of;
 use crate::sql::{self, Sql, args, named};
 
-/// Removes searchable rows of an event while there is room, and returns whether that is all. Their
-/// words have to exist still: the index needs to know which ones it loses, as far as it has them.
+/// Removes searchable rows of an event while there is room, and returns whether all are removed.
+/// Their words must still exist: the index has to know which words it loses.
 pub(super) fn forget(sql: &Sql<'_>, position: u64, room: &mut Room) -> sql::Result<bool> {
     let (first, end) = recall_rows_of(position);
     let rows: Vec<i64> = sql.all(
@@ -24,7 +24,7 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64, room: &mut Room) -> sql::Resu
             return Ok(false);
         }
         let mut bytes = 0;
-        // To take away what the index does not have would spoil its totals.
+        // Removing words that the index does not have would corrupt its totals.
         if full_text::has(sql, *row)?
             && let Some(words) = full_text::words_of(sql, *row)?
         {
@@ -35,7 +35,7 @@ pub(super) fn forget(sql: &Sql<'_>, position: u64, room: &mut Room) -> sql::Resu
         sql.execute("DELETE FROM recall WHERE id = ?1", [row])?;
         room.take(bytes);
     }
-    // An index that lost its last words is not quite as one that never had any.
+    // An index that lost its last words differs from one that never had any.
     if !sql.exists("SELECT 1 FROM recall", [])? {
         full_text::clear(sql)?;
     } else if lost_note {

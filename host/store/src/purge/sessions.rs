@@ -1,4 +1,5 @@
-//! Purge of a session's data beside its runs: inputs, items, files, names, and requests about it.
+//! Purge of a session's data outside of its runs: inputs, items, files, names, and requests about
+//! it.
 
 use super::room::{Room, page_of};
 use super::runs::remove_input;
@@ -21,9 +22,9 @@ pub(super) const REQUESTS_PER_COMMIT_MAX: u64 = 256;
 pub(super) struct SessionEvents {
     id: SessionId,
     found: Vec<Found>,
-    /// Everything else that the transaction may erase.
+    /// The remaining capacity of the transaction.
     room: Room,
-    /// The version up to which the session's events were looked at.
+    /// The version up to which the session's events were read.
     seen: u64,
     /// True if there were no further events.
     is_all: bool,
@@ -45,13 +46,13 @@ enum Goes {
     /// Its payload, with the input that it accepted.
     Payload(Option<InputId>),
     /// The searchable words of a turn, which keeps its place in the tree: a commitment to its
-    /// messages says nothing without them.
+    /// messages reveals nothing without them.
     Words,
 }
 
 impl Store {
-    /// Finds events of a session after this version that something goes of. All of its stream has
-    /// to be looked at, so a reader does that, page by page.
+    /// Finds events of a session after this version that have data to erase. All of its stream has
+    /// to be read, so a reader thread does it, page by page.
     pub(super) async fn session_events(
         &self,
         session: SessionId,
@@ -112,9 +113,9 @@ impl SessionEvents {
         Ok(())
     }
 
-    /// Erases what was found and, after the last of it, what is beside the events, as much as fits
-    /// into one transaction. Returns the version up to which nothing is left to erase; none when
-    /// that is all.
+    /// Erases the found data and, after the last of them, the session's other rows, as much as fits
+    /// into one transaction. Returns the version up to which all is erased; none when everything
+    /// is.
     pub(super) fn erase(
         mut self,
         sql: &Sql<'_>,
@@ -122,7 +123,7 @@ impl SessionEvents {
         tally: &mut Tally,
     ) -> sql::Result<Option<u64>> {
         if self.is_all {
-            // Whatever came since a reader looked.
+            // Reads the events that were stored since the reader's scan.
             self.read_page(sql, EVENTS_PER_COMMIT_MAX)?;
         }
         let mut room = Room::of_commit(ROWS_PER_COMMIT_MAX);
@@ -181,8 +182,8 @@ impl From<StoredFound> for Found {
     }
 }
 
-/// Removes what is beside the events of a session, as many rows as fit into one transaction.
-/// Returns whether that is all.
+/// Removes the other rows of a session, as many as fit into one transaction. Returns whether all
+/// are removed.
 fn erase_beside(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> sql::Result<bool> {
     let requests = forget_requests(sql, &session.to_string())?;
     tally.erased.requests += requests;
@@ -214,8 +215,8 @@ fn erase_beside(sql: &Sql<'_>, session: SessionId, tally: &mut Tally) -> sql::Re
     Ok(true)
 }
 
-/// Forgets requests that are remembered under a key, with what was answered; how many, of which
-/// there are more when they are as many as one transaction forgets.
+/// Deletes remembered requests with their replies, and returns their number. More are left if the
+/// number is the maximum of one transaction.
 pub(super) fn forget_requests(sql: &Sql<'_>, about: &str) -> sql::Result<u64> {
     let text = "DELETE FROM idempotency WHERE (source, key) IN (SELECT source, key FROM \
                 idempotency WHERE about = ?1 LIMIT ?2) RETURNING source, length(reply), \

@@ -1,4 +1,4 @@
-//! Snippets of other deleted sessions: they may be the beginning of something that is gone.
+//! Snippets of other deleted sessions: they may be the beginning of an erased message.
 
 use super::{ROWS_PER_COMMIT_MAX, Store};
 use crate::commit::CommitError;
@@ -19,10 +19,10 @@ row! {
 }
 
 impl Store {
-    /// Brings the snippets of other deleted sessions up to date, of those after this number as many
-    /// as fit into one transaction. Returns the number of the last; none when that is all. Readers
-    /// go through their threads, and the writer gets nothing but what has changed: none of these
-    /// sessions changes otherwise.
+    /// Updates the snippets of other deleted sessions, beginning after this number, as many as fit
+    /// into one transaction. Returns the number of the last; none when all are done. Readers scan
+    /// their threads, and the writer gets only the changed snippets: these sessions do not change
+    /// otherwise.
     pub(super) async fn erase_snippets(
         &self,
         purge: Stream,

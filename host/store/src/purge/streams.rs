@@ -1,7 +1,7 @@
-//! Streams that have lost events: what follows from their rest is made anew.
+//! Streams that have lost events: the rows derived from the remaining events are recomputed.
 //!
-//! A stream may be long, whatever was erased of it. So a reader goes through it page by page, and
-//! the writer looks only at what came since.
+//! A stream may be long, however little of it was erased. So a reader goes through it page by page,
+//! and the writer reads only the events stored since.
 
 use super::blobs::not_named_by;
 use super::room::page_of;
@@ -53,27 +53,27 @@ fn next_due(sql: &Sql<'_>, purge: Stream) -> sql::Result<Option<Stream>> {
     Ok(stream.and_then(|stream| stream.parse().ok()))
 }
 
-/// The rest of a stream, folded up to some version.
+/// The remaining events of a stream, folded up to some version.
 pub(crate) struct Rest {
     stream: Stream,
     version: u64,
-    /// The agent whose stream it is, without its users: nothing of them is erased with a session.
+    /// The agent whose stream it is, without its users: their data are not erased with a session.
     agent: Option<Agent>,
-    /// The stream's references to blobs that no event of the rest was found for.
+    /// The stream's references to blobs for which no remaining event was found.
     unfounded: BTreeMap<Digest, Reference>,
 }
 
 /// A reference of a stream to a blob.
 struct Reference {
-    /// True if the reference says that a message of a thread shows the blob.
+    /// True if the reference records that a message of a thread shows the blob.
     shown: bool,
     /// True if an event names the blob, and none shows it.
     kept: bool,
 }
 
 impl Store {
-    /// Makes anew what follows from one of the streams that have lost events in a purge. Returns
-    /// whether there was none.
+    /// Recomputes the rows of one of the streams that have lost events in a purge. Returns whether
+    /// no such stream was left.
     pub(super) async fn fold_next_rest(&self, purge: Stream) -> Result<bool, CommitError> {
         let Some(stream) = self.read(move |sql| next_due(sql, purge)).await? else {
             return Ok(true);
@@ -89,7 +89,7 @@ impl Store {
         }
     }
 
-    /// Returns the rest of a stream before its first event, with all that it refers to.
+    /// Returns the state of a stream before its first event, with all its references.
     pub(crate) async fn rest_of(&self, stream: Stream) -> Result<Rest, ReadError> {
         let rest = Rest {
             stream,
@@ -124,8 +124,8 @@ impl Store {
         }
     }
 
-    /// Writes what follows from the rest of a stream, as much as fits into one transaction. Returns
-    /// whether that is all.
+    /// Writes the rows derived from the rest of a stream, as much as fits into one transaction.
+    /// Returns whether all are written.
     pub(crate) async fn write_rest(
         &self,
         purge: Stream,
@@ -162,8 +162,8 @@ impl Rest {
         Ok(is_last)
     }
 
-    /// Reads a page of the stream's events, with those that are erased: nobody passes over them a
-    /// second time. Returns whether it is the last one.
+    /// Reads a page of the stream's events, including erased ones, so that no later scan has to
+    /// skip them again. Returns whether it is the last one.
     fn read_events(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
         let (page, is_last) = page_of(
             sql,
@@ -201,7 +201,7 @@ impl Rest {
 
     /// See [`Store::write_rest`].
     fn write(&mut self, sql: &Sql<'_>) -> sql::Result<bool> {
-        // If much came since a reader looked, a reader goes through that as well.
+        // If many events were stored since the scan, a reader scans those as well.
         if !self.read_events(sql)? {
             return Ok(false);
         }
@@ -215,7 +215,7 @@ impl Rest {
             return Ok(false);
         }
         self.write_agent(sql)?;
-        // Whichever purges it names: all events that are left were looked at.
+        // The mark goes, whichever purges it names: all remaining events were read.
         meta::remove(sql, &mark(self.stream))?;
         Ok(true)
     }
@@ -241,7 +241,7 @@ impl Rest {
             return Ok(());
         };
         let slot = agent.active_session.as_ref().map(|it| it.session_id);
-        // What is left of one that is purged itself is known.
+        // The remaining row of a purged agent is fixed.
         let text = "UPDATE agents SET agent = :agent, slot = :slot WHERE id = :id AND NOT purged";
         sql.write(text, named![id = agent.id, agent = to_json(agent)?, slot])
     }

@@ -1,6 +1,6 @@
 //! Purge of the triggers that an agent made, with their whole streams.
 //!
-//! A name that somebody else has taken over since is theirs, with what happened before.
+//! A name that another owner has taken over belongs to that owner, with its earlier history.
 
 use super::room::{Room, some_rows};
 use super::{BEHIND_ALL, EVENTS_PER_COMMIT_MAX, ROWS_PER_COMMIT_MAX, Store, Tally, erase_event};
@@ -45,8 +45,8 @@ impl Store {
     }
 }
 
-/// Returns the next trigger in the order of ids that an agent made, whether or not it is there, and
-/// that nobody else has taken over.
+/// Returns the next trigger, by id, that an agent made and that no other owner has taken over,
+/// whether or not it still exists.
 fn next_of(sql: &Sql<'_>, agent: AgentId, before: TriggerId) -> sql::Result<Option<Trigger>> {
     let text = select!(
         Trigger,
@@ -56,8 +56,9 @@ fn next_of(sql: &Sql<'_>, agent: AgentId, before: TriggerId) -> sql::Result<Opti
     sql.one(text, args![agent, before])
 }
 
-/// Erases what fits into one transaction of a trigger: its events after a version and, after the
-/// last of them, its rows. Returns the version up to which no event is left; none when that is all.
+/// Erases part of a trigger, as much as fits into one transaction: its events after a version and,
+/// after the last of them, its rows. Returns the version up to which no event is left; none when
+/// all is erased.
 fn erase(
     sql: &Sql<'_>,
     trigger: &Trigger,

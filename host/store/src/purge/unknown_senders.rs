@@ -1,10 +1,10 @@
-//! Purge of what the streams of connectors have of people whom nobody knows: that they wrote, the
-//! pairing codes that they got, and what the host told them. Messages that were refused before they
-//! reached a session are among it.
+//! Purge of data about unknown senders in the streams of connectors: their messages, the pairing
+//! codes that they got, and the host's answers to them. Messages that were refused before they
+//! reached a session are included.
 //!
-//! No session took anything of it, so the purge of a session does not find it. It goes some time
-//! after it was stored, and nobody has to ask for that. A sender who was paired stays: the event
-//! that says so is the user's.
+//! No session took any of these data, so the purge of a session does not find them. They are erased
+//! some time after they were stored, without a request. A sender who was paired stays: the event of
+//! the pairing is the user's.
 
 use super::outside::{Gone, OutboundMessage, erase_outbound_message, outbound_message_of};
 use super::rewrite;
@@ -23,9 +23,9 @@ use domain::id::{ConnectorId, OutboundMessageId, Stream};
 use domain::time::Timestamp;
 use uuid::Uuid;
 
-/// Prefix of the names of notes, in the store's metadata, of the version up to which a connector's
-/// stream has nothing left to erase. The name of the connector's stream follows. What is not
-/// settled lies behind it: it may be to be erased one day.
+/// Prefix of the names of notes, in the store's metadata, with the version up to which a
+/// connector's stream has nothing left to erase. The name of the connector's stream follows.
+/// Unsettled data come after that version: they may have to be erased later.
 const PLACE: &str = "unknown_senders/";
 
 /// An inspection of a part of a connector's stream.
@@ -39,7 +39,7 @@ struct StreamScan {
 }
 
 row! {
-    /// An event that was looked at.
+    /// An event that was read.
     struct ScannedEvent from "events e" {
         version: u64 = "e.version",
         position: u64 = "e.position",
@@ -52,15 +52,15 @@ row! {
 /// The records that one transaction erases.
 #[derive(Debug)]
 struct UnknownSenders {
-    /// Positions of events that nothing else rests on.
+    /// Positions of events that no other data depend on.
     events: Vec<u64>,
     /// Positions of events with inbound messages.
     inbound_messages: Vec<u64>,
     outbound_messages: Vec<Gone<OutboundMessage>>,
     room: Room,
-    /// The version up to which nothing else is to be erased.
+    /// The version up to which nothing else has to be erased.
     seen: u64,
-    /// True if nothing behind it is to be erased yet.
+    /// True if no later event has to be erased yet.
     is_all: bool,
 }
 
@@ -69,22 +69,22 @@ struct UnknownSenders {
 struct Done {
     /// Events that lost their content.
     events: u64,
-    /// False if something changed after it was found: it stays until the next inspection.
+    /// False if something changed after it was found: it stays until the next scan.
     is_whole: bool,
 }
 
-/// The part of what arrived with an event that is of people whom nobody knows.
+/// The part of an event's inbound messages that are from unknown senders.
 enum Arrived {
     /// All of it.
     OfUnknownSenders,
     /// Some of it is not settled.
     Open,
-    /// Not all of it; or the next poll of the connector goes on from it.
+    /// Not all of it; or the event has the cursor of the connector's next poll.
     Else,
 }
 
 row! {
-    /// An inbound message's outcome, as far as it counts here.
+    /// An inbound message's outcome, as far as it matters here.
     struct Settled from "inbound_messages" {
         outcome: Option<InboundMessageOutcome> as json_opt,
         has_session: bool = "session IS NOT NULL",
@@ -92,9 +92,9 @@ row! {
 }
 
 impl Store {
-    /// Erases what connectors stored before a time of people whom nobody knows, and returns the
-    /// number of events that lost their content. Nothing is erased while something else is purged,
-    /// or everything is folded again: the next call goes on.
+    /// Erases the data of unknown senders that connectors stored before a time. Returns the number
+    /// of events that lost their content. Nothing is erased while another purge or a rebuild runs:
+    /// the next call continues.
     ///
     /// # Errors
     /// The store cannot be read or written at this moment.
@@ -111,15 +111,15 @@ impl Store {
         Ok(erased)
     }
 
-    /// Erases what an inspection finds, and what those behind it find. Returns the number of events
-    /// that lost their content; none if something else is purged.
+    /// Erases the results of a scan and of the scans after it. Returns the number of events that
+    /// lost their content; none if another purge runs.
     async fn erase_from(&self, mut scan: StreamScan) -> Result<Option<u64>, CommitError> {
         let noted = scan.after;
         let mut erased = 0;
         let mut purging = None;
         loop {
             let found = self.inspect(scan.clone()).await?;
-            // While something else is purged, what was found may not be what is there.
+            // During another purge, the results of the scan may be outdated.
             if !found.is_nothing() && purging.is_none() {
                 let Some(begun) = self.begin_purging() else {
                     return Ok(None);
@@ -144,7 +144,7 @@ impl Store {
         }
     }
 
-    /// Returns where to look at the stream of the next connector after this one.
+    /// Returns where to scan the stream of the next connector after this one.
     async fn next_scan(
         &self,
         after: ConnectorId,
@@ -220,8 +220,8 @@ impl UnknownSenders {
         Ok(found)
     }
 
-    /// Takes an event if it is about people whom nobody knows and nothing else. Returns whether the
-    /// inspection goes on: it ends before what is not settled.
+    /// Adds an event if it concerns unknown senders only. Returns whether the scan continues: it
+    /// ends before the first unsettled event.
     fn take(&mut self, sql: &Sql<'_>, seen: &ScannedEvent) -> sql::Result<bool> {
         match &seen.event.0 {
             Some(Event::PairingOffered(it)) if is_open(sql, it)? => return Ok(false),
@@ -260,7 +260,7 @@ impl UnknownSenders {
             && self.outbound_messages.is_empty()
     }
 
-    /// Erases what was found, and notes how far a connector's stream was looked at.
+    /// Erases the found data, and records the progress of the scan in a connector's stream.
     fn erase(self, sql: &Sql<'_>, connector: ConnectorId) -> sql::Result<Done> {
         let mut tally = Tally::default();
         for position in &self.events {
@@ -288,7 +288,7 @@ impl UnknownSenders {
     }
 }
 
-/// Returns whether a pairing code is the one that its sender got last, and is not settled.
+/// Returns whether a pairing code is the latest one of its sender and is not settled.
 fn is_open(sql: &Sql<'_>, it: &PairingOffered) -> sql::Result<bool> {
     sql.exists(
         "SELECT 1 FROM pairings WHERE key = ?1 AND code = ?2",
@@ -296,7 +296,7 @@ fn is_open(sql: &Sql<'_>, it: &PairingOffered) -> sql::Result<bool> {
     )
 }
 
-/// Returns what of the messages that arrived with an event is of people whom nobody knows.
+/// Returns which part of an event's inbound messages is from unknown senders.
 fn arrived(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> sql::Result<Arrived> {
     let settled: Vec<Settled> = sql.all(select!(Settled, "WHERE position = ?1"), [position])?;
     if settled.iter().any(|it| it.outcome.is_none()) {
@@ -315,8 +315,8 @@ fn arrived(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> sql::Result<
     })
 }
 
-/// Returns whether a message is the host's answer to somebody whom nobody knows. What they wrote
-/// may be erased already.
+/// Returns whether a message is the host's answer to an unknown sender, whose own message may
+/// already be erased.
 fn is_to_unknown_sender(sql: &Sql<'_>, it: &OutboundMessageQueued) -> sql::Result<bool> {
     let OutboundMessageCause::Host { inbound_message } = &it.cause else {
         return Ok(false);
@@ -333,8 +333,7 @@ fn is_under_way(sql: &Sql<'_>, outbound_message: OutboundMessageId) -> sql::Resu
     )
 }
 
-/// Returns whether a message is one from somebody whom nobody knows, or was refused before it
-/// reached a session.
+/// Returns whether a message is from an unknown sender, or was refused before it reached a session.
 fn is_unheard(settled: &Settled) -> bool {
     settled
         .outcome

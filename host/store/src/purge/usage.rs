@@ -1,4 +1,4 @@
-//! Usage of what is purged: it moves from its session and user to the record of the purge.
+//! Usage of purged sessions: it moves from the session and the user to the record of the purge.
 
 use super::Tally;
 use crate::projections::usage::take_back;
@@ -11,9 +11,9 @@ use domain::time::Timestamp;
 use domain::usage::{Counted, UsageShares};
 use std::collections::BTreeMap;
 
-/// Takes back what a run has added to its session's usage, and adds it to the tally. The same
-/// transaction has to erase the start of the run, its first event. Does nothing when that is erased
-/// already: then its usage was moved before.
+/// Subtracts a run's usage from its session's, and adds it to the tally. The same transaction has
+/// to erase the start of the run, its first event. Does nothing if that is already erased, because
+/// the usage was then moved before.
 pub(super) fn erase(
     sql: &Sql<'_>,
     run: RunId,
@@ -32,7 +32,7 @@ pub(super) fn erase(
     Ok(())
 }
 
-/// The usage of one run as the fold of its events, which is the same as what the projections add.
+/// The usage of one run as the fold of its events, which equals the sum that the projections add.
 #[derive(Default)]
 pub(super) struct Meter {
     open: BTreeMap<OperationId, Counted>,

@@ -11,7 +11,7 @@ use domain::id::RunId;
 /// Amounts that runs other than a given one have drawn on its accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Drawn {
-    /// Number of other runs that came of the message that began everything.
+    /// Number of further runs that resulted from the first message.
     pub runs: u64,
     /// Amounts that they have drawn on each account, in the accounts' order.
     pub others: Vec<Amount>,
@@ -34,7 +34,7 @@ impl Store {
     }
 }
 
-/// The query for what runs have drawn on some accounts; none without an account.
+/// The query for the amounts that runs have drawn on some accounts; none without an account.
 pub(crate) fn drawn_query(accounts: &Accounts) -> Option<Query<'static>> {
     // A `0` follows a `/`: these are all whose address begins with this one.
     let text = "SELECT accounts, id, tokens, calls, cost_micros FROM runs WHERE accounts >= ?1 AND \

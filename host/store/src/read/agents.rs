@@ -1,4 +1,4 @@
-//! Agents as they are now, and who may do what with them.
+//! Agents in their present state, and the roles of users with them.
 
 use super::ReadError;
 use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, select, text};
@@ -13,11 +13,11 @@ use domain::user::UserId;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// An agent with what is known about it.
+/// An agent with its facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentRow {
-    /// The fold of its stream; without its users and what it remembers of them, unless they were
-    /// asked for ([`Store::agent_with_users`]).
+    /// The fold of its stream. Its users and the data that it remembers of them are included only
+    /// on request ([`Store::agent_with_users`]).
     pub agent: Agent,
     /// Kind of the agent, by its address.
     pub kind: PathKind,
@@ -35,7 +35,8 @@ pub struct AgentRow {
     pub active: bool,
     /// Number of agents that it has spawned so far.
     pub sub_count: u64,
-    /// True if it was purged, or is about to be. Then nothing of it is left except that it existed.
+    /// True if it was purged, or is about to be. Then nothing is left except the fact that it
+    /// existed.
     pub purged: bool,
 }
 
@@ -79,8 +80,8 @@ impl FromRow for AgentRow {
     }
 }
 
-/// With what the user is to it. Whoever is assigned to an agent is to those below it what they are
-/// to it.
+/// Selects agents with the user's role. A user's role with an agent also holds for the agents below
+/// it.
 macro_rules! select_with_role {
     ($rest:literal) => {
         text!(
@@ -99,7 +100,7 @@ impl Store {
             .await
     }
 
-    /// An agent with all its users, and what it remembers of each.
+    /// An agent with all its users, and the data that it remembers of each.
     pub async fn agent_with_users(&self, id: AgentId) -> Result<Option<AgentRow>, ReadError> {
         self.read(move |sql| {
             let Some(mut row) = sql.one::<AgentRow>(select!(AgentRow, "WHERE id = ?1"), [id])?
@@ -112,7 +113,7 @@ impl Store {
         .await
     }
 
-    /// Returns the data that an agent remembers of a user; none where it never had any.
+    /// Returns the data that an agent remembers of a user; none if it never remembered any.
     pub async fn remembered_of(
         &self,
         agent: AgentId,
@@ -127,7 +128,7 @@ impl Store {
         .await
     }
 
-    /// An agent that a user may do something with, and what the user is to it.
+    /// An agent that a user has a role with, and that role.
     pub async fn agent_for(
         &self,
         user: &UserId,
@@ -141,8 +142,8 @@ impl Store {
         .await
     }
 
-    /// The agents that a user may do something with in the order of their ids, after one, at most
-    /// `limit`; with all their users.
+    /// The agents that a user has a role with, ordered by id, after one, at most `limit`; with all
+    /// their users.
     pub async fn agents(
         &self,
         user: &UserId,
@@ -184,7 +185,7 @@ impl Store {
     }
 
     /// Returns the active agents at a path and at its numbered siblings (`<path>.2`, `<path>.3`,
-    /// …), with what a user is to each. They come in the order of their paths, at most `limit`.
+    /// …), with a user's role with each. They are ordered by path, at most `limit`.
     pub async fn agents_numbered(
         &self,
         user: &UserId,
@@ -194,8 +195,8 @@ impl Store {
         let user = user.clone();
         let path = path.to_owned();
         self.point_read(move |sql| {
-            // `/` follows `.` in the order of bytes: what lies between is the path itself and what
-            // begins with it and a `.`, and little else.
+            // `/` follows `.` in byte order: the range contains the path itself, the paths that
+            // begin with it and a `.`, and little else.
             let text = text!(
                 "SELECT ",
                 AgentRow::COLUMNS,
@@ -246,7 +247,7 @@ pub(crate) fn root(sql: &Sql<'_>, agent: AgentId) -> sql::Result<AgentId> {
     Ok(root.unwrap_or(agent))
 }
 
-/// Puts into an agent its users, and what it remembers of each.
+/// Adds to an agent its users, and the data that it remembers of each.
 fn add_users(sql: &Sql<'_>, agent: &mut Agent) -> sql::Result<()> {
     let text = "SELECT assignment FROM agent_users WHERE agent = ?1 ORDER BY place";
     let assignments: Vec<Json<Assignment>> = sql.all(text, [agent.id])?;

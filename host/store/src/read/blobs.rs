@@ -17,8 +17,8 @@ impl Store {
         Ok(self.shown_in(head, digest).await?.is_some())
     }
 
-    /// Returns the turn of the thread that ends in `head` one of whose messages names a blob; none
-    /// when the thread does not show it.
+    /// Returns the turn of the thread ending in `head` whose messages name a blob; none if no turn
+    /// does.
     pub async fn shown_in(
         &self,
         head: TurnId,

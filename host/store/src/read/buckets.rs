@@ -31,8 +31,8 @@ impl Store {
             .await
     }
 
-    /// The values of some keys in their order, none for a key that there is not; all of the same
-    /// state. None when they have more than `bytes_max` bytes together.
+    /// The values of some keys in their order, all of the same state; none for a missing key.
+    /// Returns none as a whole when the values exceed `bytes_max` bytes together.
     pub async fn bucket_values(
         &self,
         place: &BucketPlace,

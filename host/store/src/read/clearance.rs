@@ -1,7 +1,7 @@
 //! The clearance of a user: the agents that the operator's rules hide from them.
 //!
-//! Every read of words across agents takes a clearance in place of a user, so that none is made
-//! without asking the rules.
+//! Every read of words across agents takes a clearance instead of a user, so that no such read can
+//! skip the rules.
 
 use super::ReadError;
 use crate::sqlite::list;

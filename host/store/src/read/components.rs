@@ -9,7 +9,7 @@ use domain::event::{ComponentAdmitted, Event, Recorded};
 impl Store {
     /// Returns the newest admission of each of these components that was ever admitted.
     ///
-    /// The cost grows with the number of names alone, whatever else is recorded in the ledger.
+    /// The cost grows with the number of names alone, whatever else the ledger contains.
     pub async fn last_admissions(
         &self,
         components: Vec<String>,

@@ -32,8 +32,8 @@ row! {
         pub user: UserId = "k.user_id",
         /// Since when they have the place.
         pub bound_at: Timestamp = "k.bound_at",
-        /// The last time at which something happened in a session of theirs; none while they have
-        /// none.
+        /// The time of the latest activity in one of their sessions; none while they have no
+        /// session.
         pub active_at: Option<Timestamp> =
             "(SELECT max(s.updated_at) FROM sessions s WHERE s.user_id = k.user_id)",
     }
@@ -64,8 +64,8 @@ impl Store {
         .await
     }
 
-    /// Returns the bytes of what people said over a connector since a time and was not erased. The
-    /// time that it takes grows with the number of the connector's events.
+    /// Returns the bytes of messages that people sent over a connector since a time, without erased
+    /// ones. The cost grows with the number of the connector's events.
     pub async fn bytes_received(
         &self,
         connector: &ConnectorName,
@@ -80,7 +80,7 @@ impl Store {
         .await
     }
 
-    /// Returns a connector key and its user; none when it is not bound.
+    /// Returns a connector key and its user; none if it is not bound.
     pub async fn connector_key(
         &self,
         key: &ConnectorKey,

@@ -6,7 +6,7 @@ use crate::store::Store;
 use domain::id::ConversationId;
 use domain::user::UserId;
 
-/// The sessions of a user that somebody asks for; all of them by default.
+/// A filter for the sessions of a user; by default it matches all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserSessionFilter {
     /// Only those of this type.

@@ -1,10 +1,10 @@
-//! Numbers of what is stored, for the operator.
+//! Numbers of stored objects, for the operator.
 
 use super::ReadError;
 use crate::sql;
 use crate::store::Store;
 
-/// Numbers of what is stored, all at one point in time.
+/// Numbers of stored objects, all at one point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
     /// Sessions that are open.
@@ -20,7 +20,7 @@ pub struct Counts {
 }
 
 impl Store {
-    /// Counts what is stored. The time grows with the number of sessions.
+    /// Counts the stored objects. The time grows with the number of sessions.
     pub async fn counts(&self) -> Result<Counts, ReadError> {
         self.read(|sql| {
             let count = |text: &'static str| -> sql::Result<u64> {

@@ -10,12 +10,12 @@ use domain::id::Stream;
 use domain::user::UserId;
 use std::collections::BTreeMap;
 
-/// Numbers of a definition's agents and sessions that a user may do something with.
+/// Numbers of a definition's agents and sessions that a user has access to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DefinitionCounts {
     /// Active agents to which the user is assigned.
     pub agents: u64,
-    /// Sessions of theirs for this user that take input.
+    /// Open sessions of these agents for this user.
     pub sessions: u64,
 }
 
@@ -25,7 +25,7 @@ row! {
     pub struct MadeDefinitionsSize from "made_definitions" {
         /// The definitions, with those that fit no template any more.
         pub definitions: u64 = "count(*)",
-        /// Bytes of all that their users said of them.
+        /// Bytes of the users' own parts of them.
         pub bytes: u64 = "coalesce(sum(octet_length(own)), 0)",
     }
 }
@@ -40,7 +40,7 @@ impl Store {
         .await
     }
 
-    /// Returns how much there is of what users made.
+    /// Returns the total size of the definitions that users made.
     pub async fn made_definitions_size(&self) -> Result<MadeDefinitionsSize, ReadError> {
         self.read(|sql| {
             let text = select!(MadeDefinitionsSize, "");
@@ -50,7 +50,7 @@ impl Store {
         .await
     }
 
-    /// Returns a definition that a user made; none when there is none.
+    /// Returns a definition that a user made; none if it does not exist.
     pub async fn made_definition(
         &self,
         id: &DefinitionId,
@@ -63,8 +63,8 @@ impl Store {
         .await
     }
 
-    /// Returns the position of the event by which a user made a definition; none when what it said
-    /// is erased.
+    /// Returns the position of the event by which a user made a definition; none if its content was
+    /// erased.
     pub async fn made_at(&self, made: &DefinitionMade) -> Result<Option<u64>, ReadError> {
         let id = made.definition.0.clone();
         let time = made.time;
@@ -77,8 +77,7 @@ impl Store {
         .await
     }
 
-    /// Returns, for each definition of which a user may do something with an agent, how much there
-    /// is of it.
+    /// Returns the counts of each definition of which a user has access to an agent.
     pub async fn definition_counts(
         &self,
         user: &UserId,

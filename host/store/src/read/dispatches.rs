@@ -88,8 +88,8 @@ impl Store {
         .await
     }
 
-    /// Returns whether an input was accepted to wait for room. Where that is no, nothing else has
-    /// to be looked at before its turn begins.
+    /// Returns whether an input was accepted to wait for room. If not, its turn can begin without
+    /// any further check.
     pub async fn waits_for_room(&self, input: InputId) -> Result<bool, ReadError> {
         self.point_read(move |sql| {
             let text = "SELECT 1 FROM inputs WHERE id = ?1 AND blocked > 0";
@@ -138,7 +138,8 @@ pub(crate) fn tree_of(sql: &Sql<'_>, agent: AgentId) -> sql::Result<AgentId> {
     Ok(top.unwrap_or(agent))
 }
 
-/// The query for the number of open dispatches of a tree. Those that wait for room do not count.
+/// The query for the number of open dispatches of a tree. Dispatches that wait for room do not
+/// count.
 pub(crate) fn open_in_tree_query(tree: AgentId) -> Query<'static> {
     Query::new(
         "SELECT count(*) FROM inputs WHERE tree = ?1 AND state IN ('waiting', 'claimed') AND \
@@ -147,7 +148,8 @@ pub(crate) fn open_in_tree_query(tree: AgentId) -> Query<'static> {
     )
 }
 
-/// The query for the number of open dispatches of a run. Those that wait for room do not count.
+/// The query for the number of open dispatches of a run. Dispatches that wait for room do not
+/// count.
 pub(crate) fn open_by_run_query(run: RunId) -> Query<'static> {
     Query::new(
         "SELECT count(*) FROM inputs WHERE by_run = ?1 AND state IN ('waiting', 'claimed') AND \

@@ -13,7 +13,7 @@ use domain::queue::QueueOverride;
 use domain::role::AgentRole;
 use domain::user::UserId;
 
-/// A session as far as the acceptance of a message depends on it.
+/// The parts of a session that the acceptance of a message depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressee {
     /// The session.
@@ -37,7 +37,7 @@ impl From<&SessionRow> for Addressee {
     }
 }
 
-/// An open session of an active agent, with what decides whether a user may post to it.
+/// An open session of an active agent, with the facts that decide whether a user may post to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Door {
     /// The session.
@@ -55,8 +55,8 @@ pub struct Door {
 }
 
 impl Store {
-    /// An open session of an active agent that the user has a role with. None in every other case:
-    /// the rows themselves then tell which.
+    /// Returns an open session of an active agent that the user has a role with. None in every
+    /// other case; the rows themselves then show the reason.
     pub async fn door(
         &self,
         user: &UserId,

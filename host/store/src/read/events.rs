@@ -29,7 +29,7 @@ pub struct EventFilter {
     pub ledger: bool,
 }
 
-/// Selects by one indexed condition; the others only narrow down what it finds.
+/// Selects by one indexed condition; the other conditions only filter its results.
 macro_rules! found {
     ($indexed:literal, $order:literal) => {
         concat!(
@@ -58,8 +58,8 @@ macro_rules! select {
 }
 
 const BY_STREAM: &str = select!("stream = :stream", "version");
-/// A session's own stream, and what other streams have about it. Each gives as many positions as
-/// are wanted.
+/// A session's own stream, and the events of other streams about it. Each returns up to the wanted
+/// number of positions.
 const BY_SESSION: &str = text!(
     "SELECT ",
     EVENT_COLUMNS,
@@ -167,8 +167,8 @@ impl Store {
         .await
     }
 
-    /// The newest snapshot of a stream; none when it was damaged, because the events say the same.
-    /// Whether its format is still understood is for the caller to say.
+    /// Returns the newest snapshot of a stream; none if it was damaged, because the events contain
+    /// the same data. The caller checks whether its format is still understood.
     pub async fn snapshot(&self, stream: Stream) -> Result<Option<Snapshot>, ReadError> {
         self.read(move |sql| {
             let found = sql.one::<(u64, _, Vec<u8>)>(

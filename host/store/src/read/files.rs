@@ -41,7 +41,7 @@ impl FromRow for FileRow {
 }
 
 impl Store {
-    /// The files of a session, in the order in which they came: all of them, because a session has
+    /// The files of a session in the order of their uploads. All of them, because a session has
     /// few.
     pub async fn files(&self, session: SessionId) -> Result<Vec<FileRow>, ReadError> {
         self.read(move |sql| {

@@ -1,4 +1,4 @@
-//! Messages that arrived from people outside, and how far connectors have come.
+//! Messages from people outside, and the progress of connectors in reading them.
 
 use super::ReadError;
 use super::outbound_messages::SCANNED_MAX;
@@ -13,16 +13,16 @@ use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trouble::ServiceTrouble;
 
-/// The progress of a connector. One that nothing happened to has no row.
+/// The progress of a connector. A connector without any event has no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntakeRow {
     /// The connector.
     pub name: ConnectorName,
-    /// The cursor at which the next poll goes on.
+    /// The cursor at which the next poll continues.
     pub cursor: Option<String>,
     /// Time at which a message on record arrived last.
     pub last_received: Option<Timestamp>,
-    /// The trouble that an operator was told of last, and the time.
+    /// The trouble that an operator was last notified of, and the time.
     pub trouble: Option<(ServiceTrouble, Timestamp)>,
     /// Version of its stream.
     pub version: u64,
@@ -31,22 +31,22 @@ pub struct IntakeRow {
 /// The words of a message of a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaidBefore {
-    /// It was sent there.
+    /// The host sent it there.
     Sent(SentBefore),
-    /// It arrived from there.
+    /// The host received it from there.
     Arrived(Incoming),
 }
 
 /// A message that was sent into a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentBefore {
-    /// The text of the whole of which it is a chunk.
+    /// The text of the whole message of which it is a chunk.
     pub text: String,
-    /// True if it rests on content from outside, as far as anybody knows.
+    /// True if it is known to depend on content from outside.
     pub untrusted: bool,
 }
 
-/// A message that arrived, with what became of it.
+/// An inbound message with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboundMessageRow {
     /// Its id here.
@@ -64,7 +64,7 @@ pub struct InboundMessageRow {
 }
 
 row! {
-    /// A chat with messages that arrived and of which it is not known what became of them.
+    /// A chat with inbound messages whose outcome is not known.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct OpenChat from "inbound_messages a" {
         /// The connector.
@@ -90,7 +90,7 @@ row! {
 }
 
 impl Store {
-    /// Returns how far a connector has come; none when nothing happened to it yet.
+    /// Returns the progress of a connector; none if it has no event yet.
     pub async fn connector(&self, name: &ConnectorName) -> Result<Option<IntakeRow>, ReadError> {
         let name = name.to_string();
         self.point_read(move |sql| {
@@ -100,8 +100,8 @@ impl Store {
         .await
     }
 
-    /// Returns messages that arrived through a connector and of which it is not known what became
-    /// of them, in their order, at most `limit`.
+    /// Returns the inbound messages of a connector whose outcome is not known, in their order, at
+    /// most `limit`.
     pub async fn open_inbound_messages(
         &self,
         connector: &ConnectorName,
@@ -192,7 +192,7 @@ impl Store {
         .await
     }
 
-    /// Returns a message that arrived; none when there is none, or it was erased.
+    /// Returns an inbound message; none if it does not exist or was erased.
     pub async fn inbound_message(
         &self,
         id: TriggerEventId,
@@ -227,8 +227,9 @@ impl Store {
         .await
     }
 
-    /// Returns whether an agent takes part in a chat: something was said there for a session, or a
-    /// session took what arrived there since a time. The time grows with what arrived since then.
+    /// Returns whether an agent takes part in a chat: a session sent something there, or took an
+    /// inbound message from there since a time. The cost grows with the number of inbound messages
+    /// since then.
     pub async fn takes_part(&self, chat: &ReplyRoute, since: Timestamp) -> Result<bool, ReadError> {
         let connector = chat.connector.to_string();
         let chat = chat.chat.clone();
@@ -245,8 +246,8 @@ impl Store {
         .await
     }
 
-    /// Returns what a message of a chat said, by the service's id of it: the latest that was sent
-    /// under it, among the latest [`SCANNED_MAX`], or else that arrived.
+    /// Returns the content of a message of a chat, by the service's id. The latest sent message
+    /// with this id is preferred, among the latest [`SCANNED_MAX`]; otherwise the inbound one.
     pub async fn said_before(
         &self,
         chat: &ReplyRoute,
@@ -256,7 +257,7 @@ impl Store {
         let chat = chat.chat.clone();
         let id = id.to_owned();
         self.read(move |sql| {
-            // What a turn says that is not over, or is gone, may rest on anything.
+            // The content of a turn that is unfinished or deleted may depend on anything.
             let sent = text!(
                 "SELECT ",
                 StoredEvent::COLUMNS,
@@ -287,8 +288,8 @@ impl Store {
         .await
     }
 
-    /// Returns the chat into which a message was sent, by the service's id of it: a chat itself, or
-    /// one below it. It looks among the latest [`SCANNED_MAX`] of the connector.
+    /// Returns the chat into which a message was sent, by the service's id: a chat itself, or one
+    /// below it. It searches the latest [`SCANNED_MAX`] messages of the connector.
     pub async fn sent_below(
         &self,
         chat: &ReplyRoute,
@@ -312,7 +313,7 @@ impl Store {
         .await
     }
 
-    /// Returns the number of connector keys of a connector. The time grows with it.
+    /// Returns the number of connector keys of a connector. The cost grows with that number.
     pub async fn connector_keys_of(&self, connector: &ConnectorName) -> Result<u64, ReadError> {
         let first = format!("{connector}:");
         // The sign after the colon.
@@ -351,8 +352,8 @@ impl FromRow for IntakeRow {
     }
 }
 
-/// Reads what inbound messages say. Those that came in one event follow each other, so that it is
-/// read once. Those that are about to be erased are left out.
+/// Reads the content of inbound messages. Messages of the same event are adjacent, so each event is
+/// read once. Messages that are about to be erased are left out.
 fn with_content(sql: &Sql<'_>, places: Vec<Place>) -> sql::Result<Vec<InboundMessageRow>> {
     let mut event: Option<(u64, Option<ConnectorReceived>)> = None;
     let mut all = Vec::with_capacity(places.len());

@@ -1,4 +1,4 @@
-//! The ingress: what waits, what was put aside, what became of each input.
+//! The ingress: waiting inputs, dead letters, and the outcome of each input.
 
 use super::ReadError;
 use crate::event_row::StoredEvent;
@@ -14,14 +14,14 @@ use domain::user::UserId;
 /// State of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputState {
-    /// It waits for a run. A reminder waits for its time as well.
+    /// It waits for a run. A reminder also waits for its due time.
     Waiting,
-    /// A run deals with it.
+    /// A run is processing it.
     Claimed {
         /// The run.
         run: RunId,
     },
-    /// A run dealt with it and ended.
+    /// A run processed it and ended.
     Consumed {
         /// The run.
         run: RunId,
@@ -30,15 +30,15 @@ pub enum InputState {
     Dead {
         /// The reason.
         reason: String,
-        /// The last run that had begun to deal with it, and whose turn is kept, or else the one
-        /// that had taken it in; none when no run was stored for it.
+        /// The latest run that processed this input and whose turn was committed; otherwise the run
+        /// that claimed it. None if no run was stored for it.
         run: Option<RunId>,
-        /// True if that run left a turn: what the turn did would be done again with the input.
+        /// True if that run left a turn: requeueing the input would repeat the turn's effects.
         begun: bool,
     },
     /// It was cancelled while it waited, or as a dead letter.
     Cancelled {
-        /// The run that a dead letter would name; none if no run had taken it in.
+        /// The run that a dead letter would name; none if no run had claimed it.
         run: Option<RunId>,
         /// True if that run left a turn, which stays.
         begun: bool,
@@ -56,10 +56,10 @@ pub struct DeadInput {
     pub accepted: InputAccepted,
     /// Agent of its session; none when that was erased.
     pub agent: Option<AgentId>,
-    /// The last run that had taken it in and left a turn. If none left one, the last that had taken
-    /// it in; none when no run was stored for it.
+    /// The latest run that claimed it and left a turn; otherwise the latest run that claimed it.
+    /// None if no run was stored for it.
     pub run: Option<RunId>,
-    /// True if that run left a turn: what the turn did would be done again with the input.
+    /// True if that run left a turn: requeueing the input would repeat the turn's effects.
     pub begun: bool,
     /// Position of the event of its death.
     pub position: u64,
@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    /// An input and how far it has come; none when it was never accepted, or erased.
+    /// Returns an input and its state; none if it was never accepted, or was erased.
     pub async fn input(
         &self,
         id: InputId,
@@ -133,8 +133,8 @@ impl Store {
         .await
     }
 
-    /// Returns what a user said to agents from a chat, each with the position of the event that
-    /// accepted it, in order, after a position, at most `limit`.
+    /// Returns a user's messages to agents from a chat, each with the position of the event that
+    /// accepted it. They are in order, after a position, at most `limit`.
     pub async fn inputs_of_chat(
         &self,
         user: &UserId,
@@ -190,7 +190,7 @@ impl Store {
         .await
     }
 
-    /// Returns a dead letter; none when there is no such input, or it is not one.
+    /// Returns a dead letter; none if the input does not exist or is not dead.
     pub async fn dead_input(&self, id: InputId) -> Result<Option<DeadInput>, ReadError> {
         self.read(move |sql| {
             let text = select!(StoredDeath, "WHERE i.id = ?1 AND i.state = 'dead'");
@@ -202,13 +202,13 @@ impl Store {
 }
 
 row! {
-    /// An input as it is stored: what it says stands in the event that accepted it.
+    /// An input as it is stored. Its content is in the event that accepted it.
     struct StoredInput from "inputs i JOIN events e ON e.position = i.position" {
         accepted: StoredEvent as row,
         state: String = "i.state",
         run: Option<RunId> = "i.run",
         died: Option<u64> = "i.died",
-        /// The last run that had taken it in and left a turn.
+        /// The latest run that claimed it and left a turn.
         begun: Option<RunId> = "coalesce((SELECT id FROM runs WHERE id = i.run AND turn IS NOT \
                                 NULL), i.begun_run)",
     }
@@ -232,7 +232,7 @@ row! {
 }
 
 impl StoredDeath {
-    /// Returns the dead letter; none when it is about to be erased.
+    /// Returns the dead letter; none if it is about to be erased.
     fn read(self) -> sql::Result<Option<DeadInput>> {
         let Some((accepted, dead)) = accepted(self.accepted)?.zip(dead(self.dead)?) else {
             return Ok(None);

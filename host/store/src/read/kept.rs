@@ -1,4 +1,4 @@
-//! Reads of what is kept under names of the configuration: of components, connectors and
+//! Reads of the data stored under names of the configuration: of components, connectors and
 //! definitions.
 
 use super::ReadError;

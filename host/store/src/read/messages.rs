@@ -32,8 +32,8 @@ impl Store {
         let Some(head) = head else {
             return Ok(Vec::new());
         };
-        // A thread never changes, only grows at its end, so a short chunk of it can be read in
-        // several point reads.
+        // A thread only grows at its end, so a short chunk of it can be read in several point
+        // reads.
         if to.saturating_sub(from) < GLANCE_MESSAGES_MAX {
             self.point_read(move |sql| along(sql, head, from.max(1), to))
                 .await

@@ -23,11 +23,11 @@ pub struct NoteRow {
     pub about: Option<String>,
     /// The session in which it was made.
     pub session: SessionId,
-    /// The user of that session, to whom the note belongs with the agent.
+    /// The user of that session, to whom the note belongs together with the agent.
     pub user_id: UserId,
-    /// True if it rests on content from outside the user's and the operator's control.
+    /// True if it depends on content outside the user's and the operator's control.
     pub untrusted: bool,
-    /// The place that it comes from, if that is recorded.
+    /// Its source, if that is recorded.
     pub provenance: Option<Provenance>,
     /// Time at which it was kept.
     pub time: Timestamp,
@@ -43,9 +43,9 @@ row! {
         pub reader: SessionId,
         /// The memory agent.
         pub agent: AgentId,
-        /// The last turn of which something was read.
+        /// The last turn that was read, at least in part.
         pub through: TurnId,
-        /// The last message that was read: one of that turn.
+        /// The last message that was read, which belongs to that turn.
         pub through_message: MessageId,
     }
 }
@@ -114,8 +114,8 @@ impl Store {
         .await
     }
 
-    /// Returns notes of an agent, the latest first, at most `limit`: those of one user's sessions
-    /// if `of` names one, and those before an event's position if `before` does.
+    /// Returns notes of an agent, the latest first, at most `limit`. `of` restricts them to one
+    /// user's sessions, and `before` to those before an event's position.
     pub async fn notes(
         &self,
         agent: AgentId,
@@ -158,7 +158,7 @@ impl Store {
             .await
     }
 
-    /// Returns what is read in a session of a memory agent.
+    /// Returns the reading that takes place in a session of a memory agent.
     pub async fn reading_by(&self, reader: SessionId) -> Result<Option<ReadingRow>, ReadError> {
         self.point_read(move |sql| sql.one(select!(ReadingRow, "WHERE reader = ?1"), [reader]))
             .await

@@ -15,24 +15,24 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-/// Outbound messages that are looked through for an id of their service.
+/// Maximum number of outbound messages that are searched for an id of their service.
 pub(super) const SCANNED_MAX: usize = 10_000;
 
 /// The state of a message to people outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutboundMessageState {
-    /// It is to be sent, or its next chunk is.
+    /// It, or its next chunk, waits to be sent.
     Queued,
-    /// It is about to be sent. After a crash it is not known whether it was.
+    /// Sending has started. After a crash it is not known whether it was sent.
     Started,
-    /// It was not taken, and is tried again.
+    /// An attempt failed, and another will follow.
     Failed,
     /// The service took it.
     Delivered,
-    /// It cannot be told whether it was taken.
+    /// It is unknown whether the service accepted it.
     Unknown,
-    /// It was given up.
+    /// The host gave up sending it.
     Dead,
 }
 
@@ -60,7 +60,7 @@ impl OutboundMessageState {
         }
     }
 
-    /// Returns whether it is still to be sent.
+    /// Returns whether it still has to be sent.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Queued | Self::Started | Self::Failed)
@@ -83,7 +83,7 @@ impl FromStr for OutboundMessageState {
     }
 }
 
-/// A message to people outside, with what became of it.
+/// A message to people outside, with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboundMessageRow {
     /// Its id.
@@ -104,10 +104,10 @@ pub struct OutboundMessageRow {
     pub state: OutboundMessageState,
     /// Number of the latest attempt at the present chunk; 0 before the first.
     pub attempts: u32,
-    /// Number of the present chunk, from 0: the first that has not arrived, when it was looked for
-    /// last.
+    /// Number of the present chunk, from 0: the first chunk that had not been delivered at the last
+    /// check.
     pub chunk: u32,
-    /// Time before which it is not tried.
+    /// Time of the next attempt at the earliest.
     pub next_try: Timestamp,
     /// The service's ids of the chunks that were taken.
     pub service_ids: Vec<String>,
@@ -123,7 +123,7 @@ pub struct OutboundMessageRow {
     pub position: u64,
 }
 
-/// A part of a message, by the service's id of it.
+/// A part of a message, identified by the service's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkUnderId {
     /// The service's id.
@@ -159,7 +159,8 @@ impl OutboundMessageRow {
     }
 }
 
-/// The outbound messages of a connector that are meant. One has to match every field that is given.
+/// A filter for the outbound messages of a connector. A message has to match every field that is
+/// set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboundMessageFilter {
     /// The connector.
@@ -173,14 +174,14 @@ pub struct OutboundMessageFilter {
 pub struct OutboundMessageCounts {
     /// Number of those that are still to be sent.
     pub open: u64,
-    /// Number of those of which it cannot be told whether they were taken.
+    /// Number of messages for which it is unknown whether the service accepted them.
     pub unknown: u64,
     /// Number of those that were given up.
     pub dead: u64,
 }
 
 row! {
-    /// An outbound message as it is stored: what is to be sent stands in the event that queued it.
+    /// An outbound message as it is stored. Its content is in the event that queued it.
     pub(super) struct StoredOutboundMessage
         from "outbound_messages d CROSS JOIN events e ON e.position = d.position"
     {
@@ -197,7 +198,7 @@ row! {
 }
 
 impl Store {
-    /// Returns an outbound message; none when there is none, or it was erased.
+    /// Returns an outbound message; none if it does not exist or was erased.
     pub async fn outbound_message(
         &self,
         id: OutboundMessageId,
@@ -211,7 +212,7 @@ impl Store {
     }
 
     /// Returns the service's id of the message that the next attempt at an outbound message edits,
-    /// as its latest event says; none if the next one is a message of its own.
+    /// according to its latest event. None if the next attempt sends a new message.
     pub async fn edited_by(&self, id: OutboundMessageId) -> Result<Option<String>, ReadError> {
         self.point_read(move |sql| {
             let text = "SELECT e.kind, e.payload FROM outbound_messages d CROSS JOIN events e ON \
@@ -220,16 +221,16 @@ impl Store {
                 Some(Event::OutboundMessageStarted(started)) => started.edits,
                 Some(Event::OutboundMessageSettled(settled)) => settled.edits,
                 Some(Event::OutboundMessageRequeued(requeued)) => requeued.edits,
-                // It was queued, or was erased.
+                // It was queued or erased.
                 Some(_) | None => None,
             })
         })
         .await
     }
 
-    /// Returns outbound messages that are to be sent now, those that are due longest first, at most
-    /// `limit`: of each chat only the oldest that is open, and none while another is being sent.
-    /// Those of the connectors in `without` are passed over, however many there are.
+    /// Returns the outbound messages that are due now, the longest due first, at most `limit`. Of
+    /// each chat it returns only the oldest open one, and none while another one is being sent.
+    /// Messages of the connectors in `without` are skipped, however many there are.
     pub async fn due_outbound_messages(
         &self,
         now: Timestamp,
@@ -256,7 +257,7 @@ impl Store {
         .await
     }
 
-    /// Returns the earliest time after `now` at which an outbound message is to be tried.
+    /// Returns the earliest time after `now` at which an outbound message is due.
     pub async fn next_outbound_message_after(
         &self,
         now: Timestamp,
@@ -271,8 +272,8 @@ impl Store {
         .await
     }
 
-    /// Returns outbound messages that were begun and not settled, after a position, at most
-    /// `limit`: what a recovery examines.
+    /// Returns the outbound messages that were started and not settled, after a position, at most
+    /// `limit`: those that a recovery examines.
     pub async fn started_outbound_messages(
         &self,
         after: u64,
@@ -291,7 +292,7 @@ impl Store {
         .await
     }
 
-    /// Returns the outbound messages that come of runs, in order, at most `limit` for each run.
+    /// Returns the outbound messages of runs, in order, at most `limit` for each run.
     pub async fn outbound_messages_of_runs(
         &self,
         runs: &[RunId],
@@ -368,8 +369,8 @@ impl Store {
         .await
     }
 
-    /// Returns the chunks of messages that a service knows by these ids, the latest first. One
-    /// inspection through the latest [`SCANNED_MAX`] of a connector finds all of them.
+    /// Returns the message chunks with these ids of a service, the latest first. One scan through
+    /// the latest [`SCANNED_MAX`] of a connector finds all of them.
     pub async fn chunks_under(
         &self,
         connector: &ConnectorName,
@@ -485,7 +486,7 @@ pub struct WaitingOutboundMessages {
 }
 
 impl StoredOutboundMessage {
-    /// Returns the outbound message; none when it is about to be erased.
+    /// Returns the outbound message; none if it is about to be erased.
     pub(super) fn read(self) -> sql::Result<Option<OutboundMessageRow>> {
         let queued = self.queued.only(
             |event| match event {

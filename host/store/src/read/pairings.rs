@@ -1,4 +1,4 @@
-//! Pairing codes that senders got whom nobody knows.
+//! Pairing codes that unknown senders got.
 
 use super::ReadError;
 use crate::sql::{args, named, row, select};
@@ -14,7 +14,7 @@ row! {
         pub key: ConnectorKey,
         /// The sender's name for people.
         pub name: Option<String>,
-        /// The chat in which the code was told.
+        /// The chat in which the code was shown.
         pub chat: String,
         /// The code.
         pub code: String,
@@ -26,7 +26,7 @@ row! {
 }
 
 impl Store {
-    /// Returns the pairing with a code that counts now; none when there is none.
+    /// Returns the valid pairing with a code; none if no pairing has it.
     pub async fn pairing(
         &self,
         code: &str,

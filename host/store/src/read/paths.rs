@@ -32,7 +32,7 @@ row! {
                               sessions.status = 'open')",
         open_runs: u64 = "(SELECT count(*) FROM sessions WHERE sessions.agent = agents.id AND \
                           sessions.open_run IS NOT NULL)",
-        /// True if an input waits whose time has come.
+        /// True if a waiting input is due.
         is_awaited: bool =
             "EXISTS (SELECT 1 FROM sessions JOIN inputs ON inputs.session_number = sessions.number \
              AND inputs.state = 'waiting' AND (inputs.due IS NULL OR inputs.due <= :now) WHERE \
@@ -79,9 +79,8 @@ macro_rules! select_living {
 }
 
 impl Store {
-    /// Returns a user's active agents at a path or below it (anywhere without one). These are
-    /// agents that the user may do something with, in the order of their paths, after one, at most
-    /// `limit`.
+    /// Returns a user's active agents at a path or below it (all of them without a path). These are
+    /// agents that the user has a role with, ordered by path, after one, at most `limit`.
     pub async fn living_agents(
         &self,
         user: &UserId,
@@ -94,8 +93,8 @@ impl Store {
         let under = under.map(str::to_owned);
         let after = after.to_owned();
         self.read(move |sql| match under {
-            // By the index of paths: `0` follows `/`. The path itself is not in the range of what
-            // is below it.
+            // By the index of paths: `0` follows `/`. The range of the paths below does not include
+            // the path itself.
             Some(under) => {
                 let text = select_living!(
                     " FROM agents CROSS JOIN access ON access.agent = agents.id AND access.user_id \

@@ -12,7 +12,7 @@ row! {
     pub struct ProviderTrouble from "provider_troubles" {
         /// The provider, as the configuration names it.
         pub provider: String,
-        /// The trouble that an operator was told of last.
+        /// The trouble that an operator was last notified of.
         pub trouble: ServiceTrouble as json,
         /// Time at which it was noticed.
         pub since: Timestamp = "troubled_at",
@@ -20,8 +20,8 @@ row! {
 }
 
 impl Store {
-    /// Returns the providers that are in trouble, by name. There are no more of them than were
-    /// ever configured.
+    /// Returns the providers that are in trouble, by name. Their number is at most that of all
+    /// providers ever configured.
     pub async fn provider_troubles(&self) -> Result<Vec<ProviderTrouble>, ReadError> {
         self.read(|sql| {
             let text = select!(ProviderTrouble, "ORDER BY provider");

@@ -8,10 +8,10 @@ use domain::connector::ReplyRoute;
 use domain::id::{AgentId, OperationId, RunId, SessionId};
 use domain::user::UserId;
 
-/// The latest questions of a chat among which one is looked for that has no answer.
+/// Number of the latest questions of a chat that are searched for an unanswered one.
 const QUESTIONS_INSPECTED_MAX: usize = 100;
 
-/// A question to people outside whose run is open. It may have an answer.
+/// A question to people outside whose run is open. It may already be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenQuestion {
     /// Its outbound message.
@@ -61,8 +61,8 @@ impl StoredQuestion {
 }
 
 impl Store {
-    /// Returns the questions that were sent into a chat, or are about to be, and whose runs are
-    /// open, the latest first, at most `limit`. It looks among the latest hundred questions.
+    /// Returns the questions of open runs that were sent into a chat or are queued for it, the
+    /// latest first, at most `limit`. It searches the latest hundred questions.
     pub async fn open_questions_in(
         &self,
         chat: &ReplyRoute,

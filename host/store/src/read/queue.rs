@@ -1,5 +1,5 @@
-//! A session's queue: what waits in it, as the rules of the queue see it, and what the acceptance
-//! of an input rests on.
+//! A session's queue: the waiting inputs as the rules of the queue see them, and the state that the
+//! acceptance of an input depends on.
 
 use super::ReadError;
 use crate::guard::QueueSeen;
@@ -16,7 +16,7 @@ use domain::user::UserId;
 pub struct QueueRow {
     /// Inputs that wait; of reminders only those that are due.
     pub queue: Queue<InputId>,
-    /// The rest of the state that the queue's rules take. A commit that rests on it guards it.
+    /// The rest of the state that the queue's rules use. A commit that depends on it guards it.
     pub seen: QueueSeen,
 }
 
@@ -41,7 +41,7 @@ impl Store {
                 .into_iter()
                 .map(WaitingRow::read)
                 .collect::<sql::Result<_>>()?;
-            // Of the rows that were read, so that a guard on them guards what is decided upon.
+            // Computed from the rows that were read, so that a guard on them covers the decision.
             seen.queued = waiting
                 .iter()
                 .filter(|it| matches!(it.kind, WaitKind::Queued(_)))
@@ -69,7 +69,7 @@ impl Store {
     }
 }
 
-/// The query for the state on which the acceptance of a session's input rests, without its inputs.
+/// The query for the state that the acceptance of a session's input depends on, without its inputs.
 pub(crate) fn status_query(session: SessionId) -> Query<'static> {
     Query::new(
         "SELECT open_run, overflow, EXISTS (SELECT 1 FROM agents WHERE agents.id = sessions.agent \
@@ -78,7 +78,7 @@ pub(crate) fn status_query(session: SessionId) -> Query<'static> {
     )
 }
 
-/// Reads the row that answers [`status_query`]. None when there is no such session.
+/// Reads the row that answers [`status_query`]. None if the session does not exist.
 pub(crate) fn read_status(rows: &Rows) -> sql::Result<Option<QueueSeen>> {
     let status = rows.first().map(|row| {
         Ok(QueueSeen {

@@ -1,4 +1,4 @@
-//! Full-text search over what an agent's threads and notes hold.
+//! Full-text search over an agent's threads and notes.
 
 use super::ReadError;
 use crate::full_text;
@@ -12,9 +12,9 @@ use domain::message::{Message, MessageId, Role};
 use domain::time::Timestamp;
 use domain::user::UserId;
 
-/// Words of one query; further ones are not looked for.
+/// Maximum number of words of one query; further words are ignored.
 const WORDS_MAX: usize = 64;
-/// Words that a text matches whatever it is about: of English, German, French and Spanish.
+/// Words that occur in texts on any subject: of English, German, French and Spanish.
 const STOP_WORDS: [&str; 4] = [
     "a about am an and any are as at be been but by can could did do does for from had has have he \
      her him his how i i'm if in into is it it's its me my no not of on or our please she should so \
@@ -37,12 +37,12 @@ const STOP_WORDS: [&str; 4] = [
 pub struct Hit {
     /// The message's text, or the note.
     pub text: String,
-    /// The turn in which it was said; of a note, the last turn that it was taken from, if it was
+    /// The turn of the message. For a note, it is the last turn that it was taken from, if it was
     /// taken from turns.
     pub turn: Option<TurnId>,
     /// The message's place in its thread; none for a note.
     pub message: Option<MessageId>,
-    /// The session in which it was said.
+    /// The session of the message.
     pub session: SessionId,
     /// The user of that session.
     pub user_id: UserId,
@@ -50,7 +50,7 @@ pub struct Hit {
     pub note: Option<NoteId>,
     /// The subject of the note, if it names one.
     pub about: Option<String>,
-    /// True if it rests on content from outside the user's and the operator's control.
+    /// True if it depends on content outside the user's and the operator's control.
     pub untrusted: bool,
     /// Time of the message or note.
     pub time: Timestamp,
@@ -98,21 +98,21 @@ row! {
     }
 }
 
-/// The place where a recall looks.
+/// A source that a recall searches.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    /// The statement that looks.
+    /// The statement that searches it.
     text: &'static str,
     agent: AgentId,
-    /// The user to whose sessions it is restricted.
+    /// The user to whose sessions the search is restricted.
     of: Option<&'a UserId>,
 }
 
 impl Store {
     /// Searches this agent's committed turns and notes for the words of a query. Messages of
     /// deleted sessions are left out. The best hits come first, at most `limit` and never more than
-    /// [`RECALL_HITS_MAX`]; `of` restricts them to one user's sessions. A query has no operators,
-    /// only words; one without any finds nothing.
+    /// [`RECALL_HITS_MAX`]; `of` restricts them to one user's sessions. A query consists of words,
+    /// without operators; an empty query finds nothing.
     pub async fn recall(
         &self,
         agent: AgentId,
@@ -128,7 +128,7 @@ impl Store {
         self.recall_in(place, query, limit).await
     }
 
-    /// Searches this agent's notes in the same way. What messages say costs it nothing.
+    /// Searches this agent's notes in the same way. Its cost does not depend on the messages.
     pub async fn recall_notes(
         &self,
         agent: AgentId,
@@ -182,8 +182,8 @@ fn expression(agent: AgentId, query: &str) -> Option<String> {
     ))
 }
 
-/// Any of the words of a query that say something, each of them quoted; none when it has no words.
-/// Where all of them are stop words, they are looked for all the same.
+/// Returns a query for any of the significant words, each of them quoted; none without words. If
+/// all of them are stop words, it uses the stop words.
 pub(super) fn any_of(query: &str) -> Option<String> {
     let words: Vec<&str> = query
         .split(|letter: char| letter.is_whitespace() || letter.is_control() || letter == '"')
@@ -206,7 +206,7 @@ pub(super) fn any_of(query: &str) -> Option<String> {
     Some(format!("body : ({})", quoted.join(" OR ")))
 }
 
-/// Returns whether a word stands in nearly every text, such as `what` and `is`.
+/// Returns whether a word occurs in nearly every text, such as `what` and `is`.
 fn is_stop_word(word: &str) -> bool {
     let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
     let word = word.to_lowercase().replace('’', "'");
@@ -219,7 +219,7 @@ fn is_stop_word(word: &str) -> bool {
 fn hit(row: HitRow, message: Option<Message>, is_turn_untrusted: bool) -> sql::Result<Hit> {
     let details = row.details;
     let taken_from = details.provenance.and_then(|provenance| provenance.turn);
-    // What an agent says rests on all that its turn rests on; what people say is their own.
+    // An agent's words depend on everything that its turn depends on; people's words are their own.
     let (text, by_agent, untrusted) = match (row.note, message) {
         (Some(note), _) => (note, false, row.untrusted),
         (None, Some(message)) => (

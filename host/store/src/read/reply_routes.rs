@@ -8,7 +8,7 @@ use domain::id::{AgentId, RunId, SessionId};
 use domain::user::UserId;
 
 impl Store {
-    /// Returns the chat that the latest of the inputs came from which an open run has taken in.
+    /// Returns the chat of the latest input that an open run has claimed.
     pub async fn reply_route_of_run(&self, run: RunId) -> Result<Option<ReplyRoute>, ReadError> {
         self.point_read(move |sql| {
             route(
@@ -41,7 +41,7 @@ impl Store {
         .await
     }
 
-    /// Returns the chat that the latest input from outside of a session came from.
+    /// Returns the chat of a session's latest input from outside.
     pub async fn reply_route(&self, session: SessionId) -> Result<Option<ReplyRoute>, ReadError> {
         self.point_read(move |sql| {
             route(

@@ -12,14 +12,14 @@ row! {
     pub struct RememberedRequest from "idempotency" {
         /// The digest of the request.
         pub request: Digest,
-        /// The reply when the same request comes again.
+        /// The reply to a repetition of the same request.
         pub reply: Vec<u8>,
     }
 }
 
 impl Store {
     /// Returns the request that landed under a key within the last seven days, or longer
-    /// ([`Store::keep_keys_longer`]). Only a commit says for certain that there was none: see
+    /// ([`Store::keep_keys_longer`]). Only a commit establishes that no request has the key: see
     /// [`crate::Key`].
     pub async fn remembered_request(
         &self,

@@ -1,4 +1,5 @@
-//! Lookups for routing: the session meant by a turn, an agent, a persona, or by the messages in it.
+//! Lookups for routing: find the session of a turn, an agent or a persona, or by the words of its
+//! messages.
 
 use super::recall::any_of;
 use super::{Clearance, ReadError};
@@ -13,7 +14,7 @@ use domain::persona::PersonaId;
 use domain::routing::FoundMessage;
 use domain::user::UserId;
 
-/// Messages that are looked at for one choice, the best first.
+/// Maximum number of messages that are considered for one choice, the best first.
 const FOUND_MAX: u32 = 200;
 
 /// Among which threads one is sought.
@@ -40,9 +41,9 @@ impl Store {
         .await
     }
 
-    /// Returns the open chat of a user that is at a turn, the latest of several, and its agent;
-    /// none when there is none. A chat whose thread was compacted after the turn is at it still: no
-    /// message has come since.
+    /// Returns the user's open chat whose head is a turn, the latest of several, and its agent;
+    /// none if there is no such chat. A chat whose thread was compacted after the turn still
+    /// counts: it has had no message since.
     pub async fn chat_at(
         &self,
         user: &UserId,
@@ -53,9 +54,8 @@ impl Store {
             .await
     }
 
-    /// The chat of a user with an agent that something last happened in, and that no persona leads;
-    /// none when there is none. A session that a trigger began for a trigger run of its own does
-    /// not count.
+    /// The chat of a user with an agent that has the latest activity and no persona; none without
+    /// such a chat. A session that a trigger began for a trigger run of its own does not count.
     pub async fn latest_chat(
         &self,
         user: &UserId,
@@ -69,8 +69,8 @@ impl Store {
         .await
     }
 
-    /// The main session of a user with a persona: the one that something last happened in, and its
-    /// agent. A session that a trigger began for a trigger run of its own does not count.
+    /// The main session of a user with a persona, which is the one with the latest activity, and
+    /// its agent. A session that a trigger began for a trigger run of its own does not count.
     pub async fn main_session(
         &self,
         user: &UserId,

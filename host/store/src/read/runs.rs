@@ -11,7 +11,7 @@ use domain::time::Timestamp;
 use domain::turn::TurnEnd;
 
 row! {
-    /// A run with what became of it.
+    /// A run with its outcome.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct RunRow from "runs r" {
         /// Its id.
@@ -22,7 +22,7 @@ row! {
         pub agent: AgentId = "r.agent",
         /// The turn that it became; none while it is open.
         pub turn: Option<TurnId> = "r.turn",
-        /// The way it ended; none while it is open.
+        /// The outcome of its turn; none while it is open.
         pub end: Option<TurnEnd> = "r.outcome",
         /// Time at which it began.
         pub started_at: Timestamp = "r.started_at",
@@ -38,7 +38,7 @@ impl Store {
             .await
     }
 
-    /// Returns the runs of a session since its last turn that ended without one. The newest come
+    /// Returns the runs of a session since its last turn that ended without a turn. The newest come
     /// first, at most `most`.
     pub async fn fruitless_runs(
         &self,
@@ -61,7 +61,7 @@ impl Store {
         .await
     }
 
-    /// Returns the run and the session of an open operation; none when it is not open.
+    /// Returns the run and the session of an open operation; none if it is not open.
     pub async fn operation_owner(
         &self,
         id: OperationId,

@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Maximum time that a search waits for the index, in milliseconds. After that it finds what is
-/// indexed.
+/// Maximum time that a search waits for the index, in milliseconds. After that it returns hits from
+/// the indexed rows.
 const WAIT_MS: u64 = 2_000;
 
 row! {
@@ -27,9 +27,9 @@ row! {
         pub message: Message as packed = "m.message",
         /// Its place in its thread.
         pub place: MessageId = "r.message",
-        /// The turn that it is of.
+        /// The turn that it belongs to.
         pub turn: TurnId = "r.turn",
-        /// The session in which it was said.
+        /// The session of the message.
         pub session: SessionId = "r.session",
         /// Name of that session.
         pub session_name: Option<String> = "s.name",
@@ -42,8 +42,9 @@ row! {
 
 impl Store {
     /// Returns messages with any of the query's words, in sessions that a user may see. Deleted
-    /// sessions are left out; without an agent, all agents count. The best come first, of equally
-    /// good ones the latest, at most `limit`. A query has no operators, only words.
+    /// sessions are left out; without an agent, the search covers all agents. The best come first,
+    /// of equally good ones the latest, at most `limit`. A query consists of words, without
+    /// operators.
     pub async fn search(
         &self,
         clearance: &Clearance,
@@ -90,8 +91,8 @@ impl Store {
 }
 
 impl Store {
-    /// Has the index brought to the last row. A search that comes while that is not possible finds
-    /// what is indexed.
+    /// Has the index brought up to the last row. A search during which that is impossible returns
+    /// hits from the indexed rows.
     pub(crate) async fn index_all(&self) {
         match timeout(Duration::from_millis(WAIT_MS), self.index_chunks()).await {
             Ok(Ok(())) => {}

@@ -1,12 +1,11 @@
-//! Counts of what happened in a session.
+//! Counts of the turns and events of a session.
 
 use super::ReadError;
 use crate::store::Store;
 use domain::id::SessionId;
 use std::collections::BTreeMap;
 
-/// Counts of a session's own turns. What stands in its thread from before it was forked is not
-/// among them.
+/// Counts of a session's own turns. Turns from before the session was forked do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionStats {
     /// Messages by role: `user`, `assistant`, `tool` and `notice`.

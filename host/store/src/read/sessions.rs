@@ -1,4 +1,4 @@
-//! Sessions as they are now, and which of them something is to be done about.
+//! Sessions in their present state, and the sessions that need action.
 
 use super::{Clearance, ReadError, UserSessionFilter};
 use crate::event_row::{EVENT_COLUMNS, EVENTS};
@@ -18,7 +18,7 @@ use domain::user::UserId;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Status of a session: tells whether it takes input.
+/// Status of a session: whether it takes input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStatus {
     /// The session takes input. A chat session stays open.
@@ -48,12 +48,12 @@ impl SessionStatus {
     }
 }
 
-/// A place in a list of sessions of which those that are pinned come first.
+/// A place in a list of sessions that begins with the pinned ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PinnedFirst {
     /// True of a session that is pinned.
     pub is_pinned: bool,
-    /// Time of its pinning; of one that is not pinned, of its last change.
+    /// Time of its pinning; for an unpinned session, of its last change.
     pub time: Timestamp,
     /// The session.
     pub session: SessionId,
@@ -80,12 +80,13 @@ pub struct SessionFilter {
     pub session_type: Option<String>,
     /// In this state.
     pub status: Option<SessionStatus>,
-    /// Pinned, or not pinned. Those that are pinned are listed by when they were, the last first.
+    /// Pinned or unpinned sessions only. Pinned sessions are ordered by the time of pinning, the
+    /// latest first.
     pub pinned: Option<bool>,
 }
 
 row! {
-    /// A session with what is known about it.
+    /// A session with its facts.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct SessionRow from "sessions s" {
         /// Its id.
@@ -96,7 +97,7 @@ row! {
         pub session_type: String = "s.session_type",
         /// A label for people.
         pub name: Option<String> = "s.name",
-        /// The turn that it is at; none in an empty thread.
+        /// Its head turn; none in an empty thread.
         pub head: Option<TurnId> = "s.head",
         /// Last message of the head turn; 0 in an empty thread.
         pub head_message: MessageId = "s.head_message",
@@ -104,17 +105,17 @@ row! {
         pub revision: u64 = "s.revision",
         /// Its state, a blob; at first that of [`crate::EMPTY_STATE`].
         pub state: Digest = "s.state",
-        /// The model that its turns use unless a message says otherwise.
+        /// The model that its turns use unless a message names another.
         pub model: Option<String> = "s.model",
-        /// Status: tells whether it takes input.
+        /// Status: whether it takes input.
         pub status: SessionStatus = "s.status",
         /// The run that is open.
         pub open_run: Option<RunId> = "s.open_run",
         /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
         pub started_by: String = "s.started_by",
-        /// The user whom it is for.
+        /// Its user.
         pub user_id: UserId = "s.user_id",
-        /// The conversation that it is a part of.
+        /// The conversation that it belongs to.
         pub conversation: ConversationId = "s.conversation",
         /// Blob with the configuration that it was opened with.
         pub config: Option<Digest> = "s.config",
@@ -124,7 +125,7 @@ row! {
         pub ended_at: Option<Timestamp> = "s.ended_at",
         /// Reason for the termination.
         pub ended_reason: Option<String> = "s.ended_reason",
-        /// The agent's summary of a completed one; none when it is over
+        /// The agent's summary of a completed session; none if it exceeds
         /// [`domain::session::SUMMARY_BYTES_MAX`].
         pub summary: Option<Value> as json_opt = "s.summary",
         /// Number of items on its record.
@@ -135,7 +136,7 @@ row! {
         pub partial_state: BTreeMap<OperationId, Value> as json_or_default = "s.partial_state",
         /// Time of its creation.
         pub created_at: Timestamp = "s.created_at",
-        /// Time at which a run last took up an input, or a turn came.
+        /// Time at which a run last claimed an input, or a turn was added.
         pub updated_at: Timestamp = "s.updated_at",
         /// The beginning of the last reply.
         pub last_snippet: Option<String> = "s.last_snippet",
@@ -144,9 +145,9 @@ row! {
                             i.state = 'waiting')",
         /// Time at which it was pinned.
         pub pinned_at: Option<Timestamp> = "s.pinned_at",
-        /// Attributes noted of it.
+        /// Its recorded attributes.
         pub attributes: Map<String, Value> as json_or_default = "s.attributes",
-        /// The persona that it is led as.
+        /// The persona under which the agent leads it.
         pub persona: Option<PersonaId> = "s.persona",
         /// The turn that it was forked from.
         pub base: Option<TurnId> = "s.base",
@@ -154,14 +155,14 @@ row! {
         pub queue: QueueOverride as json_or_default = "s.queue",
         /// Drops from its queue that no turn has reported.
         pub overflow: Overflow as json_or_default = "s.overflow",
-        /// True if it was purged, or is about to be. Then nothing of it is left except that it
+        /// True if it was purged, or is about to be. Then nothing is left except the fact that it
         /// existed.
         pub purged: bool = "s.purged",
         /// True if it is structured and waits for its client.
         pub awaits_client: bool =
             "s.session_type != 'chat' AND EXISTS (SELECT 1 FROM agents a WHERE a.id = s.agent AND \
              a.slot = s.id AND a.slot_phase = 'awaiting_client_action')",
-        /// Time from which on its memory agent is to read it; none when it is not.
+        /// Time from which on its memory agent is due to read it; none if no reading is due.
         pub memory_due: Option<Timestamp> =
             "(SELECT w.due FROM wakes w WHERE w.subject = s.id AND w.kind = 'memory')",
     }
@@ -173,21 +174,22 @@ row! {
     pub struct EndedSession from "sessions s" {
         /// The session.
         pub row: SessionRow as row,
-        /// True if what is said of its end, its summary or the reason, rests on content from
-        /// outside. A summary without a thread comes from another system, and does.
+        /// True if the description of its end (its summary or the reason) depends on content from
+        /// outside. A summary without a thread was imported from another system, so it counts as
+        /// such.
         pub untrusted: bool =
             "(s.summary IS NOT NULL OR s.ended_reason IS NOT NULL) AND coalesce((SELECT \
              t.untrusted FROM turns t WHERE t.id = s.head), s.summary IS NOT NULL)",
     }
 }
 
-/// The part of an agent's history that somebody sees.
+/// A filter for the part of an agent's history that a user sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryFilter {
     /// Only sessions of this user; those of all without.
     pub user: Option<UserId>,
-    /// True to see deleted sessions too: what a user deletes stays on record for those who guide
-    /// or supervise.
+    /// True to include deleted sessions: those that a user deletes remain visible to guides and
+    /// supervisors.
     pub deleted: bool,
 }
 
@@ -335,9 +337,9 @@ impl Store {
         .await
     }
 
-    /// A user's own sessions of every agent to which they are assigned: those that are pinned
-    /// first, the last pinned before the others, then the most recently updated. At most `limit`,
-    /// after a place in this order.
+    /// A user's own sessions of every agent to which they are assigned. The pinned ones come first,
+    /// ordered by the time of pinning, the latest first; then the most recently updated. At most
+    /// `limit`, after a place in this order.
     pub async fn sessions_pinned_first(
         &self,
         clearance: &Clearance,
@@ -446,9 +448,9 @@ impl Store {
         .await
     }
 
-    /// Sessions of which something is due (a timer, a deadline, a pause, a reminder), the longest
-    /// overdue first. They stay due until the event that settles it. A reminder is not due while
-    /// the session's run takes in no messages: the run's next boundary and its end ask for it.
+    /// Sessions with something due (a timer, a deadline, a pause, a reminder), the longest overdue
+    /// first. They stay due until an event settles it. A reminder is not due while the session's
+    /// run takes in no messages: the run checks for it at its next boundary and at its end.
     pub async fn due_wakes(
         &self,
         now: Timestamp,
@@ -482,7 +484,7 @@ impl Store {
 }
 
 row! {
-    /// A session of which something is due.
+    /// A session with something due.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct DueSession from "wakes" {
         /// The session.

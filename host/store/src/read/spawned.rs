@@ -1,5 +1,5 @@
-//! A session with the sessions that were begun below it: those of the agents that it handed work
-//! to, those that they handed work to, and so on.
+//! A session and all sessions begun below it: those of agents that it handed work to, and
+//! recursively those of their agents.
 
 use super::{Clearance, ReadError};
 use crate::event_row::{EVENT_COLUMNS, EVENTS};
@@ -33,8 +33,8 @@ row! {
     }
 }
 
-/// The sessions below `:session` whose agents the user `:user` may do something with, as `family`,
-/// `:session` itself included.
+/// The sessions below `:session` whose agents the user `:user` has a role with, as `family`,
+/// including `:session` itself.
 const FAMILY: &str = "WITH RECURSIVE family (id, by_session, agent, path, depth) AS (SELECT \
                       :session, NULL, NULL, NULL, 0 UNION ALL SELECT spawned.session, \
                       spawned.by_session, agents.id, agents.path, family.depth + 1 FROM family \
@@ -53,8 +53,8 @@ const SESSIONS: &str = text!(
      depth, family.id"
 );
 
-/// Each session gives as many positions as are wanted, of its own stream and of the others', by
-/// their indexes, and the first of them all are read.
+/// Each session contributes up to the wanted number of positions, of its own stream and of the
+/// others', by their indexes. The first positions of all of them are read.
 const FAMILY_EVENTS: &str = text!(
     FAMILY,
     "SELECT ",
@@ -74,7 +74,7 @@ const FAMILY_EVENTS: &str = text!(
 );
 
 impl Store {
-    /// The sessions below a session, the nearest first, as far as a user sees their agents.
+    /// The sessions below a session whose agents a user sees, the nearest first.
     pub async fn spawned(
         &self,
         session: SessionId,
@@ -94,9 +94,8 @@ impl Store {
     }
 
     /// Returns events after a position about a session or its descendants, in order, at most
-    /// `limit`. Of the descendants only those count whose agents the user sees. A session's first
-    /// event comes after its parent's, so a client that continues from the last position misses
-    /// none.
+    /// `limit`. Only descendants whose agents the user sees count. A session's first event follows
+    /// its parent's, so a client that continues from the last position misses none.
     pub async fn events_with_spawned(
         &self,
         after: u64,

@@ -1,4 +1,4 @@
-//! Sums of tasks: each task that is meant is looked at once, and none of them is kept.
+//! Sums of tasks. Each matching task is read once, and none is kept in memory.
 
 use super::tasks::{StoredFacts, TIME_MAX};
 use super::{ReadError, TaskFilter};
@@ -10,8 +10,8 @@ use domain::task::{TaskSample, TaskStats, TaskTally};
 use domain::time::Timestamp;
 use domain::user::UserId;
 
-/// The statement for the tasks that are meant, in no order: grouping or sorting them here would
-/// hold them all in memory, where this database has its temporary tables.
+/// The statement for the matching tasks, unordered. Grouping or sorting them here would hold them
+/// all in memory, where this database has its temporary tables.
 macro_rules! counted {
     ($of:literal) => {
         text!(
@@ -67,7 +67,7 @@ pub(crate) const COUNTED_OF_AGENT: &str = counted!(
      >= :from AND created_at < :to"
 );
 
-/// Counts the tasks that are meant, by the narrowest field that is given.
+/// Counts the matching tasks, using the narrowest field that is set.
 fn tally(sql: &Sql<'_>, filter: &TaskFilter, hidden: &[AgentId]) -> sql::Result<TaskTally> {
     let from = filter.from.unwrap_or(Timestamp(0));
     let to = filter.to.unwrap_or(TIME_MAX);
@@ -89,7 +89,7 @@ fn tally(sql: &Sql<'_>, filter: &TaskFilter, hidden: &[AgentId]) -> sql::Result<
     }
 }
 
-/// Counts the rows of a statement as they come.
+/// Counts the rows of a statement one by one.
 fn counted(sql: &Sql<'_>, text: &'static str, params: impl Args) -> sql::Result<TaskTally> {
     sql.query(text, params, |rows| {
         let mut tally = TaskTally::default();
@@ -118,8 +118,8 @@ impl From<StoredSample> for TaskSample {
 impl Store {
     /// Returns the sums of tasks, without those that `hidden` agents handed over.
     ///
-    /// The time grows with the tasks that are meant, the memory with their targets and operations
-    /// only.
+    /// The time grows with the number of matching tasks, the memory only with their targets and
+    /// operations.
     pub async fn task_stats(
         &self,
         filter: TaskFilter,

@@ -1,4 +1,4 @@
-//! Tasks: work that agents handed to each other, a page at a time, with what became of it.
+//! Tasks: work that agents handed to each other, a page at a time, with its outcome.
 
 use super::ReadError;
 use crate::sql::{self, Sql, args, named, row, text};
@@ -12,7 +12,7 @@ use domain::turn::TurnEnd;
 use domain::user::UserId;
 use std::cmp::Reverse;
 
-/// A task with what is known about it.
+/// A task with its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {
     /// The operation that handed it over.
@@ -43,7 +43,7 @@ pub struct TaskRow {
     pub input: InputId,
     /// The run that took it up.
     pub child: Option<RunId>,
-    /// True if nobody waits for it.
+    /// True if no caller waits for it.
     pub detached: bool,
     /// Time at which it ends as timed out.
     pub deadline: Option<Timestamp>,
@@ -63,7 +63,7 @@ pub struct TaskRow {
     pub cost_micros: u64,
 }
 
-/// The tasks that are meant. One has to match every field that is given.
+/// A filter for tasks. A task has to match every field that is set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskFilter {
     /// In sessions that this user sees; of all users without one.
@@ -79,7 +79,7 @@ pub struct TaskFilter {
 }
 
 row! {
-    /// A task as it is stored, with what its state follows from.
+    /// A task as it is stored, with the facts that determine its state.
     struct StoredTask {
         id: OperationId = "t.id",
         run: RunId = "t.run",
@@ -112,7 +112,7 @@ row! {
     pub(super) struct StoredFacts {
         /// Its own state.
         state: Option<TaskState> = "t.state",
-        /// The state of its input, and what that is held for.
+        /// The state of its input, and the reason why the input is blocked.
         carrier: Option<String> = "i.state",
         blocked: Option<u64> = "i.blocked",
         /// The outcome of its turn, and whether that asks.
@@ -220,7 +220,7 @@ pub(crate) const OF_AGENT: &str = select_tasks!(
      created_at >= :from AND created_at < :to) ORDER BY created_at DESC, id DESC LIMIT :limit"
 );
 
-/// A task, if it is in a session that a user sees; of any user without one.
+/// A task, if a user sees its session; of any user without one.
 const OF_ID: &str = select_tasks!(
     "SELECT k.id AS which FROM tasks k WHERE k.id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM \
      access a CROSS JOIN sessions s ON s.id = k.session WHERE a.user_id = ?2 AND a.agent = k.agent \
@@ -244,7 +244,7 @@ struct Place {
     id: OperationId,
 }
 
-/// Reads a page of the tasks that are meant, by the narrowest field that is given.
+/// Reads a page of the matching tasks, using the narrowest field that is set.
 fn listed(sql: &Sql<'_>, filter: &TaskFilter, page: Page) -> sql::Result<Vec<TaskRow>> {
     let Page {
         after: Place { created_at, id },
@@ -267,7 +267,7 @@ fn listed(sql: &Sql<'_>, filter: &TaskFilter, page: Page) -> sql::Result<Vec<Tas
         (None, None, None) => of!(OF_ALL),
     }?;
     let mut found: Vec<TaskRow> = found.into_iter().map(TaskRow::from).collect();
-    // They come in this order as SQLite works, and no statement promises it.
+    // SQLite happens to return them in this order, but no statement guarantees it.
     found.sort_by_key(|row| Reverse((row.created_at, row.id)));
     Ok(found)
 }
@@ -307,7 +307,7 @@ impl Store {
         .await
     }
 
-    /// Returns a task, if it is in a session that the user sees; of any user without one.
+    /// Returns a task, if the user sees its session; of any user without one.
     pub async fn task(
         &self,
         id: OperationId,

@@ -14,27 +14,28 @@ use domain::turn::TurnNode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Turns with what they name.
+/// Turns with the objects that they refer to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnBundle {
     /// Each after its parent.
     pub turns: Vec<TranscriptTurn>,
-    /// The bytes of the blobs that they name, as far as these are here.
+    /// The bytes of those of their blobs that are stored here.
     pub blobs: BTreeMap<Digest, Vec<u8>>,
 }
 
 /// Result of checking turns to be imported against those that are here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meeting {
-    /// They may be imported. For each, true if it is here already, exactly as it would be imported.
+    /// They may be imported. For each, true if it is already stored, exactly as it would be
+    /// imported.
     Known(Vec<bool>),
     /// This one is here as another, or its run is.
     Clash(TurnId),
 }
 
 impl Store {
-    /// Returns the export of the thread that ends in `head`, or of all of its tree that a user
-    /// sees. None when that is over `bytes_max`.
+    /// Returns the export of the thread that ends in `head`, or of all parts of its tree that a
+    /// user sees. None when the export exceeds `bytes_max`.
     pub async fn turn_bundle(
         &self,
         head: TurnId,
@@ -90,7 +91,8 @@ impl Store {
             for turn in turns.iter() {
                 let here = node(sql, turn.node.id)?;
                 let clashes = match &here {
-                    // Whoever brings less than what is here does not know what they point to.
+                    // An importer with less data than is stored cannot know what the turns refer
+                    // to.
                     Some(here) => {
                         let stored = messages(sql, here)?.into_iter();
                         let written = stored.map(|message| message.map(Message::as_written));
@@ -109,8 +111,8 @@ impl Store {
     }
 }
 
-/// A run has one turn: another one of the same run was made from the same messages, or on a copy of
-/// this host.
+/// A run has one turn. Another turn of the same run was made from the same messages, or on a copy
+/// of this host.
 fn is_run_known(sql: &Sql<'_>, node: &TurnNode) -> sql::Result<bool> {
     let run = node.run;
     Ok(

@@ -21,7 +21,7 @@ use domain::time::Timestamp;
 use domain::turn::TurnNode;
 use std::collections::{HashMap, HashSet};
 
-/// Turns of one tree that are looked at; what is beyond them is not shown.
+/// Maximum number of turns of one tree that are read; further turns are not shown.
 const TREE_TURNS_MAX: usize = 200_000;
 
 row! {
@@ -46,7 +46,7 @@ pub struct TreeTurn {
     pub session: SessionId,
     /// Time at which it was committed.
     pub time: Timestamp,
-    /// The sessions whose head it is, as far as they may be seen.
+    /// The sessions with this head that the user may see.
     pub labels: Vec<SessionLabel>,
     /// First message in it.
     pub text: String,
@@ -56,14 +56,14 @@ pub struct TreeTurn {
     pub compacts: bool,
 }
 
-/// A turn with all that is known of it.
+/// A turn with all its known data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeenTurn {
     /// The turn.
     pub turn: TreeTurn,
-    /// The turns that follow it, as far as they may be seen.
+    /// The visible turns that follow it.
     pub children: Vec<TurnId>,
-    /// Its messages in order; none in the place of one that was erased.
+    /// Its messages in order; none in place of an erased message.
     pub messages: Vec<Option<Message>>,
 }
 
@@ -111,9 +111,9 @@ impl Store {
         .await
     }
 
-    /// A session through which a user sees a turn, of one agent or of any: the one in which it was
-    /// made, or one that has it in its thread. None when there is no such turn, or they do not see
-    /// it.
+    /// Returns a session through which a user sees a turn, of one agent or of any: the session that
+    /// made the turn, or one with the turn in its thread. None if the turn does not exist or the
+    /// user does not see it.
     pub async fn session_showing(
         &self,
         clearance: &Clearance,
@@ -130,8 +130,8 @@ impl Store {
         .await
     }
 
-    /// The turns of the tree that a turn belongs to, as far as a user sees them: each after its
-    /// parent, after one of them, at most `limit`.
+    /// The turns of a turn's tree that a user sees: each after its parent, after one of them, at
+    /// most `limit`.
     pub async fn tree(
         &self,
         clearance: &Clearance,
@@ -157,7 +157,7 @@ impl Store {
         .await
     }
 
-    /// Returns the point where the threads of two turns part. None when either goes on alone for
+    /// Returns the last common turn of the threads of two turns. None if either continues alone for
     /// more than `max` turns.
     pub async fn parting(
         &self,
@@ -205,7 +205,7 @@ pub(super) struct VisibleTree {
     /// Turns that the user sees.
     pub(super) turns: HashSet<TurnId>,
     labels: HashMap<TurnId, Vec<SessionLabel>>,
-    /// The sessions in which turns of it were made, as far as they may be seen.
+    /// The visible sessions in which turns of it were made.
     committed_in: HashSet<SessionId>,
 }
 
@@ -227,8 +227,8 @@ impl VisibleTree {
         let labels = labels_of(sql, root, clearance, agent)?;
         let committed_in = makers_of(sql, root, clearance, agent)?;
         let mut turns: HashSet<TurnId> = labels.keys().copied().collect();
-        // Whoever sees a turn sees its thread. Children come after their parents, so backwards
-        // before them.
+        // A user who sees a turn sees its thread. Children come after their parents, so this goes
+        // backwards.
         for (id, parent, session) in all.iter().rev() {
             if turns.contains(id) || committed_in.contains(session) {
                 turns.insert(*id);
@@ -243,7 +243,7 @@ impl VisibleTree {
         }))
     }
 
-    /// A session through which one of its turns is seen.
+    /// Returns a session through which one of its turns is seen.
     fn through(&self, sql: &Sql<'_>, turn: TurnId) -> sql::Result<Option<SessionId>> {
         let maker = sql.one::<SessionId>("SELECT session FROM turns WHERE id = ?1", [turn])?;
         let maker = maker.filter(|maker| self.committed_in.contains(maker));
@@ -300,7 +300,7 @@ fn inputs(sql: &Sql<'_>, run: RunId) -> sql::Result<Vec<InputId>> {
     )
 }
 
-/// Reads the labels on the turns of a tree, as far as a user may see their sessions.
+/// Reads the labels on the turns of a tree from the sessions that a user may see.
 fn labels_of(
     sql: &Sql<'_>,
     root: Digest,
@@ -331,7 +331,7 @@ fn labels_of(
     Ok(labels)
 }
 
-/// Reads the sessions in which turns of a tree were made, as far as a user may see them.
+/// Reads the sessions that a user may see and in which turns of a tree were made.
 fn makers_of(
     sql: &Sql<'_>,
     root: Digest,
@@ -369,8 +369,8 @@ pub(crate) fn shown_query(session: SessionId, turn: &TurnId) -> Query<'_> {
     Query::new(text, [Value::id(&session), Value::digest(&turn.0)])
 }
 
-/// A turn's messages, as many as it commits to; none in the place of one that is not there any
-/// more.
+/// Returns a turn's messages, as many as it commits to; none in place of a message that no longer
+/// exists.
 pub(crate) fn messages(sql: &Sql<'_>, node: &TurnNode) -> sql::Result<Vec<Option<Message>>> {
     let there: Vec<Packed<Message>> =
         sql.all("SELECT message FROM messages WHERE run = ?1", [node.run])?;

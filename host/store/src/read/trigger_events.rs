@@ -16,9 +16,9 @@ use std::str::FromStr;
 /// The state of a trigger event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriggerEventState {
-    /// Accepted: its trigger is to be fired.
+    /// Accepted. Its trigger has not been fired yet.
     Waiting,
-    /// Its trigger was fired: the messages are to be handed over.
+    /// Its trigger was fired, and its messages have to be handed over.
     Fired,
     /// Dealt with.
     Done,
@@ -41,7 +41,7 @@ impl TriggerEventState {
         }
     }
 
-    /// Returns whether something is still to be done.
+    /// Returns whether it still needs processing.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Waiting | Self::Fired)
@@ -65,7 +65,7 @@ impl FromStr for TriggerEventState {
     }
 }
 
-/// A trigger event with what became of it.
+/// A trigger event with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriggerEventRow {
     /// Its id.
@@ -74,9 +74,9 @@ pub struct TriggerEventRow {
     pub trigger: TriggerName,
     /// The trigger event itself.
     pub what: Box<TriggerEvent>,
-    /// True if it is one of its trigger's schedule.
+    /// True if it comes from its trigger's schedule.
     pub scheduled: bool,
-    /// The user who asked for it, for one that was run by hand.
+    /// The user who ran the trigger by hand; none for any other trigger event.
     pub run_by: Option<UserId>,
     /// Time of acceptance.
     pub accepted: Timestamp,
@@ -86,7 +86,7 @@ pub struct TriggerEventRow {
     pub state: TriggerEventState,
     /// Number of the latest attempt that failed.
     pub attempts: u32,
-    /// Time before which it is not tried.
+    /// Time of the next attempt at the earliest.
     pub not_before: Timestamp,
     /// The trigger run that acknowledged it.
     pub fired: Option<Box<TriggerFired>>,
@@ -107,7 +107,7 @@ pub enum TriggerRecord {
     Skipped {
         /// The record of them.
         skipped: TriggerEventsSkipped,
-        /// Position of the event that says so.
+        /// Position of the event that records it.
         position: u64,
     },
 }
@@ -124,7 +124,7 @@ impl TriggerRecord {
 }
 
 row! {
-    /// A trigger event as it is stored: what it is, and what became of it, stand in events.
+    /// A trigger event as it is stored. Its content and its outcome are in events.
     struct StoredTriggerEvent
         from
             "trigger_events o CROSS JOIN events a ON a.position = o.position LEFT JOIN events f ON \
@@ -144,9 +144,9 @@ row! {
 }
 
 impl Store {
-    /// Returns open trigger events that may be dealt with now, those that wait longest first, at
-    /// most `limit`: of each trigger only the oldest. Triggers that are paused, disabled or held up
-    /// by their breaker are not fired; messages of those that were fired are still handed over.
+    /// Returns open trigger events that may be processed now, the longest waiting first, at most
+    /// `limit`: of each trigger only the oldest. Triggers that are paused, disabled or blocked by
+    /// their breaker are not fired; messages of earlier trigger runs are still handed over.
     pub async fn open_trigger_events(
         &self,
         now: Timestamp,
@@ -168,8 +168,9 @@ impl Store {
         .await
     }
 
-    /// Returns the earliest time after `now` at which a open trigger event may have to be dealt
-    /// with: the time of its next attempt, or that at which a breaker lets its trigger be tried.
+    /// Returns the earliest time after `now` at which an open trigger event may have to be
+    /// processed: the time of its next attempt, or that at which a breaker lets its trigger be
+    /// tried.
     pub async fn next_trigger_event_after(
         &self,
         now: Timestamp,
@@ -235,8 +236,8 @@ impl Store {
         .await
     }
 
-    /// Returns the latest trigger event of which a message went to a session; none when there is
-    /// none.
+    /// Returns the latest trigger event with a message to a session; none if the session got no
+    /// such message.
     pub async fn trigger_event_of_session(
         &self,
         session: SessionId,
@@ -251,8 +252,8 @@ impl Store {
         .await
     }
 
-    /// Returns the history of a trigger, also of a removed one, the latest first, at most `limit`:
-    /// what is before the position `before`; everything without one.
+    /// Returns the history of a trigger, also of a removed one, the latest first, at most `limit`.
+    /// It contains the entries before the position `before`, or all of them without one.
     pub async fn trigger_events_of(
         &self,
         trigger: &TriggerName,
@@ -277,7 +278,7 @@ impl Store {
 }
 
 impl StoredTriggerEvent {
-    /// Returns the entry of a history; none when it is about to be erased.
+    /// Returns the entry of a history; none if it is about to be erased.
     fn record(mut self) -> sql::Result<Option<TriggerRecord>> {
         match self.accepted.0.take() {
             Some(Event::TriggerEventAccepted(accepted)) => {
@@ -296,7 +297,7 @@ impl StoredTriggerEvent {
         }
     }
 
-    /// Returns the trigger event; none when it is about to be erased.
+    /// Returns the trigger event; none if it is about to be erased.
     fn trigger_event(self) -> sql::Result<Option<TriggerEventRow>> {
         match self.record()? {
             Some(TriggerRecord::TriggerEvent(row)) => Ok(Some(*row)),

@@ -1,4 +1,4 @@
-//! Triggers as they are now, and what they have used.
+//! Triggers in their present state, and their usage.
 
 use super::ReadError;
 use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select};
@@ -20,11 +20,11 @@ pub struct TriggerRow {
     pub spec: Box<TriggerSpec>,
     /// Its origin.
     pub origin: TriggerOrigin,
-    /// The user to whom it belongs: the one who made it, or the one that the configuration names.
+    /// Its owner: the user who made it, or the user that the configuration names.
     pub user: Option<UserId>,
     /// Time of its latest definition.
     pub defined: Timestamp,
-    /// Time at which it was removed; none while it is there.
+    /// Time of its removal; none while it exists.
     pub removed: Option<Timestamp>,
     /// The next trigger event of its schedule.
     pub next_due: Option<Timestamp>,
@@ -34,7 +34,7 @@ pub struct TriggerRow {
     pub state: Option<TriggerState>,
     /// Its failures in a row.
     pub failures: Failures,
-    /// Trigger events that are open: accepted, and neither dealt with nor given up.
+    /// Open trigger events: accepted, and neither processed nor given up.
     pub pending: u64,
     /// Time of its latest trigger run on record.
     pub last_fired: Option<Timestamp>,
@@ -44,7 +44,7 @@ pub struct TriggerRow {
     pub version: u64,
 }
 
-/// The triggers that are meant. One has to match every field that is given.
+/// A filter for triggers. A trigger has to match every field that is set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TriggerFilter {
     /// The user whose triggers are wanted; all users without one.
@@ -58,7 +58,7 @@ pub struct TriggerFilter {
 pub struct TriggerUsage {
     /// Trigger runs that made any message.
     pub trigger_runs: u64,
-    /// Runs that took in a message of it.
+    /// Number of runs that took in one of its messages.
     pub runs: u64,
     /// Tokens that these runs have drawn.
     pub tokens: u64,
@@ -151,14 +151,14 @@ impl FromRow for TriggerRow {
 }
 
 impl Store {
-    /// Returns a trigger, also one that was removed; none when there never was one.
+    /// Returns a trigger, also a removed one; none if it never existed.
     pub async fn trigger(&self, name: &TriggerName) -> Result<Option<TriggerRow>, ReadError> {
         let name = name.to_string();
         self.point_read(move |sql| sql.one(select!(TriggerRow, "WHERE t.name = ?1"), [name]))
             .await
     }
 
-    /// Returns the definition of a trigger that is fired: it is there, enabled and not paused.
+    /// Returns the definition of an active trigger: it exists, is enabled and is not paused.
     pub async fn fired_trigger(
         &self,
         name: &TriggerName,
@@ -236,14 +236,14 @@ impl Store {
         .await
     }
 
-    /// Returns the number of all triggers. The time grows with it.
+    /// Returns the number of all triggers. The cost grows with that number.
     pub async fn trigger_count(&self) -> Result<u64, ReadError> {
         self.read(|sql| sql.number("SELECT count(*) FROM triggers WHERE removed_at IS NULL", []))
             .await
     }
 
-    /// Returns how many triggers there are, how many of them rest, and the trigger events that are
-    /// open.
+    /// Returns the number of triggers, the number of paused or disabled ones, and the number of
+    /// open trigger events.
     pub async fn trigger_counts(&self) -> Result<TriggerCounts, ReadError> {
         self.read(|sql| {
             let text = select!(TriggerCounts, "WHERE removed_at IS NULL");
@@ -284,7 +284,8 @@ impl Store {
         .await
     }
 
-    /// Returns what a trigger has used since a time. A purge takes away what its sessions used.
+    /// Returns the usage of a trigger since a time. A purge subtracts the usage of the purged
+    /// sessions.
     pub async fn trigger_usage(
         &self,
         name: &TriggerName,
@@ -312,8 +313,8 @@ impl Store {
         .await
     }
 
-    /// Returns messages of triggers that sessions took before a time and that have come to no end,
-    /// the oldest first, at most `limit`. Those of trigger events that were reported are left out.
+    /// Returns messages of triggers that sessions took before a time and whose turns have not
+    /// ended, the oldest first, at most `limit`. Messages of reported trigger events are left out.
     pub async fn open_trigger_turns(
         &self,
         before: Timestamp,

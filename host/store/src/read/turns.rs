@@ -74,8 +74,8 @@ impl Store {
         .await
     }
 
-    /// Returns whether anything that a turn's thread shows rests on content from outside. False for
-    /// a turn that does not exist.
+    /// Returns whether a turn's thread depends on content from outside. False for a turn that does
+    /// not exist.
     pub async fn is_untrusted(&self, id: TurnId) -> Result<bool, ReadError> {
         let found = self
             .point_read(move |sql| sql.one("SELECT untrusted FROM turns WHERE id = ?1", [id]))

@@ -23,7 +23,7 @@ pub enum UsageBy {
     Model,
 }
 
-/// The usage that is meant.
+/// A filter for usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageFilter {
     /// The first day.
@@ -41,7 +41,7 @@ pub struct UsageFilter {
 /// Sums under one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
-    /// An id, a day or a model's name; empty for what was purged, and for what is no model's.
+    /// An id, a day or a model's name; empty for purged usage, and for usage without a model.
     pub key: String,
     /// Path of the agent, where the key is an agent or a session of one.
     pub agent_path: Option<String>,
@@ -70,7 +70,7 @@ impl FromRow for Sums {
     }
 }
 
-/// The rows that are meant: those of a user are found by them, all others by their days.
+/// Selects the matching rows: by their user if one is given, otherwise by their days.
 macro_rules! meant {
     (everybody) => {
         "day BETWEEN :from AND :to AND :user IS NULL AND (:agent IS NULL OR agent = :agent) AND \
@@ -107,8 +107,8 @@ impl Store {
     /// Returns sums by a key, in the order of the keys and from the one after `after`, at most
     /// `limit`.
     ///
-    /// The cost grows with the rows of the days that are meant, of which there is one for each day,
-    /// session, user and model.
+    /// The cost grows with the number of rows of the matching days: one for each day, session, user
+    /// and model.
     pub async fn usage(
         &self,
         by: UsageBy,
@@ -143,7 +143,7 @@ impl Store {
         .await
     }
 
-    /// Returns the sums of everything that is meant.
+    /// Returns the sums over all matching rows.
     pub async fn usage_total(&self, filter: UsageFilter) -> Result<UsageSum, ReadError> {
         self.read(move |sql| {
             let text = match filter.user {
@@ -183,7 +183,7 @@ fn statement(by: UsageBy, of_user: bool) -> &'static str {
 fn after_value(by: UsageBy, key: String) -> Value<'static> {
     match by {
         UsageBy::Day => Value::Integer(key.parse::<Day>().unwrap_or_default().0.into()),
-        // What is of no session and no agent has the empty key, and comes first.
+        // Usage without a session and an agent has the empty key, and comes first.
         UsageBy::Session | UsageBy::Agent => {
             let id = key.parse::<SessionId>();
             Value::id(&id.unwrap_or(SessionId(Uuid::nil())))

@@ -11,7 +11,7 @@ pub(super) const KEY_COLUMNS_MAX: usize = 4;
 /// Tables from which the full-text index is made.
 const INDEXED: [&str; 3] = ["sessions", "messages", "recall"];
 
-/// A projection, with what names a row in it.
+/// A projection, with the columns that identify a row in it.
 pub(super) struct Table {
     pub(super) name: &'static str,
     /// The columns of its key, in their order.
@@ -131,7 +131,7 @@ fn key_order(one: &Row<'_>, other: &Row<'_>, columns: usize) -> sql::Result<Orde
             (Value::Integer(one), Value::Integer(other)) => one.cmp(&other),
             (Value::Text(one), Value::Text(other)) => one.cmp(&other),
             (Value::Blob(one), Value::Blob(other)) => one.cmp(&other),
-            // Keys are never null, never fractions, and a column of theirs holds one type.
+            // Keys are never null and never fractions, and each of their columns has one type.
             (one, other) => rank(&one).cmp(&rank(&other)),
         };
         if order.is_ne() {

@@ -1,9 +1,9 @@
 //! Replaces the rows that differ, between two commits and in one transaction.
 //!
-//! It is done by the connection of the database beside, which has the store's attached. Others'
-//! connections notice that somebody else wrote: they drop what they remember of the pages and of
-//! the full-text index's structure, which the writer's own would not if it wrote to the tables
-//! behind that index itself.
+//! It is done on the connection of the side database, which has the store's attached. Other
+//! connections detect the foreign write and drop their cached pages and the cached structure of the
+//! full-text index. The writer's own connection would not do so after writing to the tables of that
+//! index itself.
 
 use super::compare::{KEY_COLUMNS_MAX, Table};
 use super::side::Side;
@@ -28,15 +28,15 @@ const INDEX: [&str; 8] = [
     "notes_index_config",
 ];
 
-/// Differences beside the rows that were noted.
+/// Differences in addition to the noted rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Differs {
     /// True if the full-text index differs.
     pub(super) index: bool,
 }
 
-/// Brings the database beside to the last event, and the store's to what it says. Runs in the
-/// writer's thread, on whose connection no transaction is open.
+/// Folds the last events into the side database, and makes the store's tables equal to it. Runs in
+/// the writer's thread, on whose connection no transaction is open.
 pub(super) fn replace(
     writer: &Sql<'_>,
     mut side: Side,
@@ -89,7 +89,7 @@ fn tables(connection: &Connection) -> sql::Result<Vec<Replaced>> {
     Ok(all)
 }
 
-/// The condition that a row is one that was noted.
+/// Returns the condition that a row was noted.
 fn is_noted(table: &Table, row: &str) -> String {
     let columns = table.key.iter().zip(KEY);
     let same = columns.map(|(column, noted)| format!("{row}.{column} = noted.{noted}"));

@@ -28,8 +28,8 @@ type Answer = oneshot::Receiver<Result<Rebuilt, RebuildError>>;
 impl Store {
     /// Folds all events again and replaces the rows that differ. Commits and reads go on meanwhile;
     /// commits wait only while differing rows are replaced. It takes about as long as storing the
-    /// events did without waiting for the disk, and as much space on it as the projections. A
-    /// caller that goes away does not end it; closing the store does.
+    /// events did without waits for the disk, and as much disk space as the projections. Dropping
+    /// the future does not end it; closing the store does.
     pub async fn rebuild(&self) -> Result<Rebuilt, RebuildError> {
         self.begin_rebuild()?
             .await
@@ -80,7 +80,7 @@ impl Store {
                         reason: with_causes(error),
                     },
                 };
-                // Together, so that whoever may not begin is told the right reason.
+                // Set together, so that a caller that may not begin gets the right reason.
                 ended.send_modify(|state| {
                     *state = outcome;
                     drop(alone);
@@ -103,8 +103,8 @@ impl Store {
     }
 }
 
-/// One rebuild, on a thread of its own. It keeps the store's threads, and so the directory's lock,
-/// until it has ended.
+/// One rebuild, on a thread of its own. It keeps the store's threads running, and so the directory
+/// locked, until it has ended.
 struct Rebuild {
     senders: Senders,
     database: PathBuf,
@@ -117,7 +117,7 @@ struct Rebuild {
 impl Rebuild {
     fn run(self) -> Result<Rebuilt, RebuildError> {
         let finished = catch_unwind(AssertUnwindSafe(|| self.work()));
-        // Whatever it came to: the writer does not go on noting what nobody will ask for.
+        // Whatever the result, the writer stops noting changes that no rebuild will use.
         let unwatched = self.between(|sql| touched::unwatch(sql.connection()));
         let panicked = || {
             Err(RebuildError::Database {
@@ -142,7 +142,8 @@ impl Rebuild {
         let of = self.done(Head::stored(&events))?.position;
         let tell = |stage, events| self.tell(stage, events, of);
         let fold = |side: &mut Side| {
-            // A chunk is not ended. It is held back, and not taken for somebody else's read.
+            // A chunk is never ended. It waits at the gate, and is not mistaken for another
+            // program's read.
             let chunk = Watched::unattached(&self.log);
             chunk.begins();
             let folded = side.fold(&events, &mut |position| {
@@ -170,7 +171,7 @@ impl Rebuild {
         };
         fault::point("store.rebuild.compared");
         let Some(differs) = differs else {
-            // As long as nothing differs, what is folded from further events cannot differ either.
+            // Without any difference so far, folding further events cannot produce one.
             return Ok(Rebuilt {
                 events: side.position,
                 replaced: Vec::new(),
@@ -186,8 +187,8 @@ impl Rebuild {
         self.between(move |sql| replace::replace(sql, side, &database, differs))
     }
 
-    /// Compares all rows as of one position, and keeps in the database beside which differ; none
-    /// when all are the same.
+    /// Compares all rows as of one position, and stores the differing ones in the side database;
+    /// none if all are equal.
     fn compare(
         &self,
         events: &Sql<'_>,
@@ -223,14 +224,15 @@ impl Rebuild {
         Ok((differing.rows > 0 || index).then_some(replace::Differs { index }))
     }
 
-    /// Compares all rows with those of a copy. Comparing them with the store's own would be in the
+    /// Compares all rows with those of a copy. A comparison with the store's own would be in the
     /// way of the write-ahead log.
     fn compare_copy(
         &self,
         side: &mut Side,
         tell: &impl Fn(RebuildStage, u64),
     ) -> Result<Option<replace::Differs>, RebuildError> {
-        // What the comparison had begun on the other side, where nothing is ever rolled back.
+        // Unfinished work of the comparison in the side database, where nothing is ever rolled
+        // back.
         let connection = &side.connection;
         if connection.in_transaction() {
             self.done(connection.execute_batch("COMMIT"))?;
@@ -250,8 +252,8 @@ impl Rebuild {
         self.done(self.compare(&Sql::new(&connection), side, tell))
     }
 
-    /// A connection that reads, and can look into the full-text index. What it reads in one piece
-    /// while it is watched is ended when that is in the way of the write-ahead log.
+    /// Opens a connection that reads, including the full-text index. While it is watched, a long
+    /// read is ended when it is in the way of the write-ahead log.
     fn connect(&self) -> Result<(Connection, Watched), RebuildError> {
         let mut connection = self.done(connect(&self.database))?;
         let watched = Watched::unattached(&self.log);
@@ -268,13 +270,13 @@ impl Rebuild {
         self.database.with_file_name(side::NAME)
     }
 
-    /// Lets what a connection does end when the store is closed.
+    /// Makes a connection's work end when the store is closed.
     fn end_when_closing(&self, connection: &mut Connection) -> Result<(), RebuildError> {
         let closing = Arc::clone(&self.closing);
         self.done(connection.end_when(POLL_OPS, move || closing.load(Ordering::Relaxed)))
     }
 
-    /// Has the writer do something between two commits, and waits for it.
+    /// Has the writer run some work between two commits, and waits for it.
     fn between<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,

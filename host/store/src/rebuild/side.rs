@@ -1,5 +1,4 @@
-//! The database beside the store's own into which events are folded again. Nothing in it has to
-//! survive anything.
+//! The side database into which events are folded again. Its content need not survive a crash.
 
 use crate::full_text;
 use crate::projections::fold::fold_after;
@@ -36,7 +35,7 @@ impl Side {
         })
     }
 
-    /// Folds what comes after the last event that was folded, up to the last that is seen.
+    /// Folds the events after the last folded one, up to the last visible one.
     pub(super) fn fold(
         &mut self,
         events: &Sql<'_>,

@@ -6,13 +6,13 @@ use crate::sql::{self, Columns, Connection, ToValue, Value};
 /// Place where the notes are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Notes {
-    /// In a table that only this connection sees, and that goes with it.
+    /// In a table that only this connection sees, and that is dropped with it.
     Own,
     /// In a table of the database.
     Kept,
 }
 
-/// Notes every row that this connection changes from here on, and nothing of what was before.
+/// Notes every row that this connection changes from here on, without its previous values.
 pub(super) fn watch(connection: &Connection, notes: Notes) -> sql::Result<()> {
     unwatch(connection)?;
     let create = match notes {
@@ -45,7 +45,7 @@ pub(super) fn watch(connection: &Connection, notes: Notes) -> sql::Result<()> {
     Ok(())
 }
 
-/// Notes nothing any more, and forgets what was noted for this connection alone.
+/// Stops noting rows, and deletes the notes of this connection.
 pub(super) fn unwatch(connection: &Connection) -> sql::Result<()> {
     for table in Table::all(connection)? {
         for what in ["insert", "update", "delete"] {
@@ -76,7 +76,7 @@ pub(super) fn note(
     Ok(())
 }
 
-/// Hands what one connection noted to another that notes too.
+/// Copies one connection's notes to another that notes too.
 pub(super) fn hand_over(from: &Connection, to: &Connection) -> sql::Result<()> {
     let mut noted =
         from.prepare("SELECT projection, first, second, third, fourth FROM temp.touched")?;

@@ -5,7 +5,7 @@ use super::{Result, ToValue, Value};
 /// Takes the next argument of a statement, with its name if it has one.
 pub(crate) type Put<'p> = dyn FnMut(Option<&'static str>, Value<'_>) -> Result<()> + 'p;
 
-/// The arguments of a statement: an array of one type, or what [`args!`] makes.
+/// The arguments of a statement: an array of one type, or the result of [`args!`].
 pub(crate) trait Args: Sized {
     /// Gives each argument in order.
     fn each(self, put: &mut Put<'_>) -> Result<()>;
@@ -93,8 +93,8 @@ macro_rules! insert {
     };
 }
 
-/// Inserts a row, or changes the one that has its key:
-/// `upsert!(sql, meta { name }, set { value: "due" })`.
+/// Inserts a row, or updates the one with its key: `upsert!(sql, meta { name }, set { value: "due"
+/// })`.
 macro_rules! upsert {
     (
         $sql:expr,

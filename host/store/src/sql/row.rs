@@ -59,7 +59,7 @@ pub(crate) trait Columns {
     }
 }
 
-/// Something that is read from a whole row, or from some columns of it that follow each other.
+/// A type that is read from a whole row, or from some adjacent columns of it.
 pub(crate) trait FromRow: Sized {
     /// Reads the next columns.
     fn read(cells: &mut Cells<'_, '_>) -> Result<Self>;
@@ -71,7 +71,7 @@ pub(crate) trait FromRow: Sized {
 
 /// The columns of a row, read one after the other.
 pub(crate) struct Cells<'a, 'r> {
-    /// For what the row names and other rows have.
+    /// Connection for reading further rows to which the row refers.
     pub(crate) sql: &'a Sql<'a>,
     row: &'a Row<'r>,
     at: usize,
@@ -129,7 +129,7 @@ macro_rules! tuples {
 
 tuples! { (A B) (A B C) (A B C D) }
 
-/// Declares a row: a struct, the columns that it is read from, and where they are.
+/// Declares a row: a struct, the columns that it is read from, and their tables.
 ///
 /// ```ignore
 /// row! {

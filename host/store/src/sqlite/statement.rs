@@ -48,7 +48,7 @@ impl Statement<'_> {
         #[cfg(test)]
         for text in texts {
             let statement = statement.expanded_sql().unwrap_or_default();
-            // What is about anything, and columns of JSON.
+            // The subjects of events, and columns of JSON.
             let may = [
                 "idempotency",
                 "buckets",

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl Store {
-    /// Reads at length: in the store itself, or, when that is in the way of the log, in a copy of
-    /// it.
+    /// Runs a long read: in the store itself or, if it is in the way of the log, in a copy.
     pub(crate) async fn read_at_length<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Clone + Send + 'static,
@@ -26,7 +25,7 @@ impl Store {
         &self,
         read: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
     ) -> Result<T, ReadError> {
-        // One at a time: they are as large as the store, and have one name.
+        // One copy at a time: each is as large as the store, and all have the same name.
         let alone = Arc::clone(self.copying()).lock_owned().await;
         let writer = self.senders().ok_or(ReadError::Closed)?.writer;
         let database = self.database().to_owned();

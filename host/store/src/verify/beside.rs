@@ -1,5 +1,5 @@
-//! Verification of the data beside the events: blobs match their digests, and projections match the
-//! events.
+//! Verification of the data outside of the events: blobs match their digests, and projections match
+//! the events.
 
 use super::turns;
 use crate::EMPTY_STATE;
@@ -13,9 +13,9 @@ use crate::streams::Named;
 use crate::texts;
 use domain::digest::Digest;
 
-/// The first thing that is not as it was stored, if there is one. Sees one state of the store, so
-/// it has to run in a transaction or alone. Projections are compared unless a purge is under way:
-/// it leaves what folding the events gives only at its end.
+/// Returns the first stored data that has changed, if any. It has to see one state of the store, so
+/// it runs in a transaction or alone. Projections are compared unless a purge is under way: only at
+/// its end do they equal the fold of the events.
 pub(crate) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     if let Some(problem) = damage(sql)? {
         return Ok(Some(problem));
@@ -63,8 +63,8 @@ fn changed_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     Ok(None)
 }
 
-/// Goes by the projection that tells which stream names which blobs, so that one has to be right.
-/// It leaves out the empty state.
+/// Uses the projection of the streams that name blobs, so that one has to be right. It skips the
+/// empty state.
 fn missing_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     let missing = sql.one::<(Digest, Named)>(
         "SELECT named.digest, streams.stream_kind, streams.stream_id FROM (SELECT \
@@ -82,7 +82,7 @@ fn missing_blob(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     }))
 }
 
-/// Folds all events once more, into a database of their own that goes with this call, and compares.
+/// Folds all events again, into a temporary database that ends with this call, and compares.
 fn changed_projection(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     // A private database without a name: SQLite keeps it in memory as long as it is small, then in
     // a temporary file.

@@ -1,6 +1,6 @@
-//! The tree of turns as it is read: every turn is what its id says, its messages are those that it
-//! commits to, and it stands where its parent puts it. One tree at a time, so that no more than the
-//! largest is in memory.
+//! Verification of the tree of turns: every turn matches its id, its messages match its commitment,
+//! and its place follows from its parent. One tree at a time, so that no more than the largest is
+//! in memory.
 
 use crate::read::{NODE_COLUMNS, messages_of_turn};
 use crate::sql::{self, Columns, FromRow, Sql, text};
@@ -10,7 +10,7 @@ use domain::message::Message;
 use domain::transcript::{Break, Verification, verify};
 use domain::turn::TurnNode;
 
-/// The first turn that is not what it says, if there is one.
+/// Returns the first turn that fails, if any.
 pub(super) fn problem(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     let astray = "SELECT id FROM turns t WHERE NOT EXISTS (SELECT 1 FROM turns r WHERE r.id = \
                   t.root AND r.parent IS NULL) LIMIT 1";
@@ -59,7 +59,7 @@ fn of_tree(sql: &Sql<'_>, root: Digest) -> sql::Result<Option<String>> {
     Ok(verdicts
         .into_iter()
         .find_map(|(turn, verdict)| match verdict {
-            // Whether one that is missing was erased, or never there, the events say.
+            // The events record whether a missing one was erased or never existed.
             Verification::Sound | Verification::Erased(_) => None,
             Verification::Broken(broken) => {
                 let table = match broken {

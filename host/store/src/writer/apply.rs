@@ -27,7 +27,7 @@ use domain::time::Timestamp;
 #[derive(Debug)]
 pub(super) struct Stopped {
     pub(super) refused: Refused,
-    /// True if something of it was written already, which the caller has to undo.
+    /// True if part of it was already written, which the caller has to undo.
     pub(super) wrote: bool,
 }
 
@@ -162,7 +162,7 @@ fn write(
     })
 }
 
-/// Stores content that is not there yet; the digests of that.
+/// Stores new content; returns its digests.
 fn write_blobs(
     sql: &Sql<'_>,
     blobs: &[(Digest, Vec<u8>)],
@@ -188,7 +188,7 @@ fn write_blobs(
     Ok(new)
 }
 
-/// The sessions of the inputs that are accepted: none when one of them ends the run that is open.
+/// Returns the sessions of the accepted inputs; none when one of the inputs ends the open run.
 fn accepted_for(appends: &[PreparedAppend]) -> Vec<SessionId> {
     let events = appends
         .iter()
@@ -204,8 +204,8 @@ fn accepted_for(appends: &[PreparedAppend]) -> Vec<SessionId> {
     accepted.unwrap_or_default()
 }
 
-/// Returns the subject of a request: as the key says, or the session of its events, or their agent.
-/// Empty when it has none.
+/// Returns the subject of a request: the one that the key names, or the session of its events, or
+/// their agent. Empty if there is no subject.
 fn about(key: &Key, appends: &[PreparedAppend]) -> String {
     let subjects = || {
         appends
@@ -241,7 +241,7 @@ fn check_key(sql: &Sql<'_>, key: &Key, since: Timestamp) -> Result<(), Refused> 
     }
 }
 
-/// Stores the key. One whose time is over goes before, so that its reply's bytes are given back.
+/// Stores the key. An expired one is removed first, so that its reply's bytes are released.
 fn remember(
     sql: &Sql<'_>,
     key: &Key,
@@ -377,10 +377,10 @@ fn insert(
     Ok(())
 }
 
-/// Notes beside the events what one of them says of the store itself.
+/// Updates the store's metadata from an event about the store itself.
 fn note(sql: &Sql<'_>, event: &Event) -> sql::Result<()> {
     if matches!(event, Event::HostRestored(_)) {
-        // It has been seen to: from here on this is a store like any other.
+        // The restore is settled: from here on this is a store like any other.
         backup::unmark(sql)?;
     }
     purge::note(sql, event)

@@ -1,11 +1,10 @@
 //! Cache of the rows that every acceptance asks for, so that they are read once and not for each
 //! commit.
 //!
-//! It is exact: nobody but the writer changes these rows while it lasts. Each event that the writer
-//! appends is followed here; what an event changes in a way that is not followed is forgotten, and
-//! everything is when a transaction is rolled back, when something else than a commit has changed
-//! rows on this connection, and when another connection has written. Tests compare each answer with
-//! the rows.
+//! It is exact: only the writer changes these rows while it lasts. Each event that the writer
+//! appends is applied here, and rows that it changes in any other way are dropped. All rows are
+//! dropped after a rollback, after any other work on this connection that changed rows, and after a
+//! write of another connection. Tests compare each answer with the rows.
 
 use crate::guard::{self, AcceptanceStatus, TriggerStatus};
 use crate::read::runs::session_of;
@@ -21,7 +20,7 @@ use domain::trigger::TriggerName;
 use domain::user::UserId;
 use std::collections::HashMap;
 
-/// Rows of one kind that are kept; all of them are forgotten before there would be more.
+/// Maximum number of cached rows of one kind. Before it is exceeded, all of them are dropped.
 const ROWS_MAX: usize = 16_384;
 
 #[cfg(test)]
@@ -30,8 +29,8 @@ thread_local! {
     pub(crate) static FORGOTTEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// The rows that guards of an acceptance look at, with the last version of each stream
-/// and the numbers by which rows name streams.
+/// The rows that guards of an acceptance read, with the last version of each stream and the numbers
+/// by which rows name streams.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     versions: HashMap<Stream, u64>,
@@ -50,8 +49,8 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// A transaction has begun, so that no other connection can write. Forgets everything if one
-    /// has done so since the last transaction.
+    /// Records that a transaction has begun, so no other connection can write. Drops everything if
+    /// one has written since the last transaction.
     pub(super) fn begin(&mut self, sql: &Sql<'_>) -> sql::Result<()> {
         self.brought.clear();
         self.brought_with.clear();
@@ -63,8 +62,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Forgets all rows: changes that it followed were not stored, or something changed that it did
-    /// not follow.
+    /// Drops all rows: applied changes were not stored, or rows changed in another way.
     pub(super) fn forget(&mut self) {
         #[cfg(test)]
         FORGOTTEN.set(FORGOTTEN.get() + 1);
@@ -219,7 +217,7 @@ impl Cache {
                 Some(session) => self.forget_session(session),
                 None => self.forget_rows(),
             },
-            // What is said of sessions and in them changes nothing that is kept here.
+            // Events about a session's labels and content change no cached row.
             E::SessionRenamed(_) | E::SessionPinned(_) | E::SessionAttributed(_) => {}
             E::SessionCleared(_) | E::QueueConfigured(_) | E::TurnCommitted(_) => {}
             E::TurnsImported(_) | E::ItemRecorded(_) | E::UiSaved(_) | E::FileUploaded(_) => {}
@@ -246,7 +244,7 @@ impl Cache {
             E::TriggerFired(it) => self.forget_trigger(&it.name),
             E::TriggerEventFailed(it) => self.forget_trigger(&it.name),
             E::TriggerPosted(it) => self.forget_trigger(&it.name),
-            // Nor do troubles of triggers, and connectors: what they bring is an input.
+            // Nor do troubles of triggers, and connectors: their messages become inputs.
             E::TriggerTroubled(_) | E::ConnectorReceived(_) | E::InboundMessagesSettled(_) => {}
             E::ConnectorTroubled(_) | E::PairingOffered(_) | E::PairingSettled(_) => {}
             E::OutboundMessageQueued(_)
@@ -317,12 +315,13 @@ impl Cache {
         self.brought.get(user.as_str()).copied().unwrap_or(0)
     }
 
-    /// Bytes that came with an API key in this transaction and that are not in its row yet.
+    /// Returns the bytes stored under an API key in this transaction that are not in its row yet.
     pub(super) fn brought_with(&self, key: &KeyId) -> u64 {
         self.brought_with.get(key).copied().unwrap_or(0)
     }
 
-    /// Writes what users have brought in this transaction, once for each of them and each key.
+    /// Writes the bytes that users have stored in this transaction, once for each user and each
+    /// key.
     pub(super) fn write_brought(&mut self, sql: &Sql<'_>) -> sql::Result<()> {
         self.brought
             .drain()

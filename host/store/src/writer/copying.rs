@@ -1,9 +1,9 @@
 //! Copying the database by the writer's own connection, chunk by chunk between commits.
 //!
-//! SQLite begins a copy anew when another connection than the one that copies writes, and a copy in
-//! one reading transaction would keep the log from beginning anew for as long as it takes. What
-//! this connection commits, however, goes to the pages that were copied before as well, so the copy
-//! is the database as it is at the end, and nothing is held between two chunks.
+//! SQLite restarts a copy when another connection than the copying one writes, and a copy in one
+//! reading transaction would keep the log from starting over. Commits of the copying connection,
+//! however, are also applied to the pages copied before. So the copy is the database as of its end,
+//! and nothing is locked between two chunks.
 
 use super::Writer;
 use crate::fault;
@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Pages of one chunk: commits wait for no more than that.
+/// Pages of one chunk, which bound the wait of commits.
 const CHUNK_PAGES: i32 = 256;
-/// Maximum number of tries of a chunk that finds the database locked, with a pause in between.
-/// Something else may be replacing rows in it.
+/// Maximum number of tries of a chunk that finds the database locked, with a pause in between. A
+/// rebuild may be replacing rows in it.
 const TRIES_MAX: u32 = 500;
 /// The pause between two tries, in milliseconds.
 const PAUSE_MS: u64 = 10;
@@ -25,8 +25,8 @@ impl Writer<'_> {
     /// Copies to a file that is empty. Ends with an error when the store is closed meanwhile.
     pub(super) fn copy(&mut self, to: &Path) -> sql::Result<()> {
         let mut target = Connection::open(to)?;
-        // It is synced when it is whole, and thrown away when it is not; and commits do not wait
-        // for its disk.
+        // It is synced once it is complete, and deleted otherwise. Commits do not wait for its
+        // disk.
         target.sync(Durability::Off)?;
         let copy = self.sql.connection().copy_to(&mut target)?;
         let mut tries = 0;

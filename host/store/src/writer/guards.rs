@@ -9,7 +9,7 @@ use crate::query::{Row, Rows, Value};
 use crate::sql::{self, Sql};
 use crate::user_storage::{stored_bytes_query, stored_bytes_with_query};
 
-/// Passes, or says what was found instead.
+/// Passes, or returns a description of the actual state.
 pub(super) fn check(sql: &Sql<'_>, cache: &mut Cache, guard: &Guard) -> Result<(), Refused> {
     let mut answers = Answers::default();
     for (question, rows) in guard.questions().iter().zip(&mut answers) {
@@ -39,7 +39,7 @@ fn answer(sql: &Sql<'_>, cache: &mut Cache, question: &Question<'_>) -> sql::Res
                 .into())
         }
         Question::StoredBytes(user) => {
-            // What this transaction has brought is not in the row yet.
+            // The bytes stored in this transaction are not in the row yet.
             let stored = sql.ask(&stored_bytes_query(user))?.number()?;
             let bytes = Value::number(stored + cache.brought(user));
             Ok(Some(Row::new([bytes])).into())

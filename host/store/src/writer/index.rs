@@ -1,4 +1,4 @@
-//! Progress of the full-text index, between commits and while none come.
+//! Progress of the full-text index, between commits and while none arrive.
 
 use super::Writer;
 use crate::full_text;
@@ -19,14 +19,14 @@ pub(super) fn is_found(recorded: &Recorded) -> bool {
 }
 
 impl Writer<'_> {
-    /// Indexes some of what waits, if that is much.
+    /// Indexes some of the waiting rows, if there are many.
     pub(super) fn index_if_much(&mut self) {
         if self.state.unindexed >= WAITING_MAX {
             self.try_to_index();
         }
     }
 
-    /// Indexes what waits until something else is asked for.
+    /// Indexes waiting rows until another request arrives.
     pub(super) fn index_at_leisure(&mut self) {
         while self.state.unindexed > 0 {
             self.try_to_index();
@@ -43,7 +43,7 @@ impl Writer<'_> {
 
     fn try_to_index(&mut self) {
         if let Err(error) = self.index_chunk() {
-            // A search asks again, and so does what is found next.
+            // The next search checks again, and so does the next event with text.
             self.state.unindexed = 0;
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
@@ -52,14 +52,14 @@ impl Writer<'_> {
         }
     }
 
-    /// Indexes a chunk of what waits.
+    /// Indexes a chunk of the waiting rows.
     pub(super) fn index_chunk(&mut self) -> sql::Result<()> {
         if self.state.full.is_some() {
             let reason = "database or disk is full";
             return Err(sql::Error::failed(Failure::Full, reason));
         }
-        // What is lost of it in a power cut is indexed again: the next commit's sync covers it, and
-        // whatever is recovered has cursor and index together.
+        // Rows lost in a power failure are indexed again: the next commit's sync covers them, and a
+        // recovered database has cursor and index together.
         self.sql.connection().sync(Durability::Normal)?;
         let indexed = self.index_unsynced();
         if indexed.is_err() {

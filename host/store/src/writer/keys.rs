@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Milliseconds between two prunings.
 const PAUSE_MS: u64 = 1_000;
-/// Keys that go for each that came since the last pruning, so that there are fewer at each.
+/// Number of keys pruned for each key added since the last pruning, so that their number falls.
 const PRUNED_FOR_EACH: u64 = 2;
 /// Keys that go at once.
 const PRUNED_MAX: u64 = 4_096;
@@ -40,7 +40,7 @@ impl Keys {
         self.remembered += 1;
     }
 
-    /// Prunes keys that came before a time, if others came since the last pruning and it is due.
+    /// Prunes keys from before a time, if keys were added since the last pruning and it is due.
     pub(super) fn prune_if_due(&mut self, sql: &Sql<'_>, before: Timestamp) -> sql::Result<()> {
         let is_due = self
             .pruned

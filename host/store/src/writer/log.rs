@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 /// Pages in the write-ahead log after which they are moved to the database. SQLite would do this
-/// before the commit returns; here it is done after those who wait have their answer.
+/// before the commit returns; here it is done after the callers have their answer.
 const CHECKPOINT_PAGES: usize = 4_000;
 /// Time that commits wait for reads to leave a long log, in milliseconds.
 const LONG_WAIT_MS: u64 = 20;
@@ -25,13 +25,13 @@ const LOCKED_PAUSE_MS: u64 = 5_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Holder {
     /// Reads of the store's own that had begun by then, in milliseconds of the log's clock. They
-    /// are ended as soon as they look.
+    /// end at their next check.
     Own { begun_by_ms: u64 },
-    /// Reads of somebody else.
+    /// Reads of another program.
     Other(LockedLog),
 }
 
-/// A full log that somebody else holds.
+/// A full log that another program's read keeps from starting over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LockedLog {
     /// Frames of the log.
@@ -43,9 +43,9 @@ pub(super) struct LockedLog {
 }
 
 impl LockedLog {
-    /// Returns whether another try may succeed: the oldest read is not the same by now. A read of
-    /// the store's own that began with the other one, at the end of the log as it was, cannot be
-    /// told from it; so once more has been written than they see, one more try is made.
+    /// Returns whether another try may succeed: the oldest read has changed. A read of the store's
+    /// own that began together with the other program's, at the end of the log, is
+    /// indistinguishable from it. So one more try is made once the log has grown beyond both.
     fn is_over(self, now: Self) -> bool {
         let began_at_end = self.moved == self.frames;
         let is_another = now.moved != self.moved || (began_at_end && now.frames != self.frames);
@@ -56,7 +56,7 @@ impl LockedLog {
 impl Writer<'_> {
     pub(super) fn checkpoint_if_due(&mut self) {
         let pages = self.log.pages();
-        // The log began anew when everything in it had been moved and nobody read from it.
+        // The log starts over once all of it was moved and no read uses it.
         if pages < self.state.checkpointed_pages {
             self.state.checkpointed_pages = 0;
         }
@@ -73,14 +73,15 @@ impl Writer<'_> {
         }
     }
 
-    /// Tries once more what did not succeed, also while no request comes.
+    /// Retries a failed checkpoint, also while no request arrives.
     pub(super) fn checkpoint_if_full(&mut self) {
         if self.log.is_full() {
             self.restart_full_log();
         }
     }
 
-    /// Returns whether reads of the store's own that held a full log have ended since.
+    /// Returns whether reads of the store's own that kept a full log from starting over have ended
+    /// since.
     fn is_let_go(&self) -> bool {
         matches!(
             self.state.holder,
@@ -88,9 +89,9 @@ impl Writer<'_> {
         )
     }
 
-    /// Has a full log start over. Reads of the store's own that would begin meanwhile are held
-    /// back. Another program that reads cannot be ended. While it goes on, no read of the store's
-    /// own is ended or held back and no try waits: none of that would help.
+    /// Makes a full log start over. Reads of the store's own that would begin meanwhile wait. A
+    /// read of another program cannot be ended. While it lasts, no read of the store's own is ended
+    /// or delayed and no try waits: that would not help.
     fn restart_full_log(&mut self) {
         if let Some(holder) = self.state.holder {
             self.restart_log(Duration::ZERO);
@@ -110,7 +111,8 @@ impl Writer<'_> {
         self.log.clear_reads();
         self.restart_log(Duration::from_millis(FULL_WAIT_MS));
         if self.log.is_full() {
-            // None begins any more: if none goes on either, a last try fails for somebody else.
+            // No read begins any more. If none is in progress either, the last try fails because of
+            // another program.
             let begun_by_ms = self.log.ms();
             if self.log.has_read_begun_by(begun_by_ms) {
                 self.state.holder = Some(Holder::Own { begun_by_ms });
@@ -125,8 +127,8 @@ impl Writer<'_> {
         self.log.admit_reads();
     }
 
-    /// Moves as much of the log as reads permit. That tells where the oldest of them began; none if
-    /// it fails.
+    /// Moves as much of the log as reads permit. The result shows where the oldest of them began;
+    /// none if it fails.
     fn inspect_reads(&self) -> Option<LockedLog> {
         count(&self.counters.checkpoints, 1);
         let connection = self.sql.connection();
@@ -159,7 +161,7 @@ impl Writer<'_> {
                 self.state.checkpointed_pages = 0;
                 self.state.holder = None;
             }
-            // Somebody reads. That is nothing to tell of as long as there is room.
+            // A read is in progress. It need not be reported as long as there is room.
             Err(error) if is_busy(&error) && !self.log.is_full() => self.log.moved(None),
             Err(error) => {
                 // Tries that do not wait are many, and repeat what one that waited has found.
@@ -175,9 +177,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Does the same without waiting. SQLite looks only once where a read began that it waits for,
-    /// and goes by that if the next read has taken the place of that one when it looks again. So it
-    /// would wait in vain for reads that follow each other.
+    /// Does the same without waiting. SQLite reads the start of the blocking read only once, and
+    /// keeps waiting if the next read has replaced that one at the next check. So it would wait in
+    /// vain while reads follow each other.
     fn try_to_restart(&self) -> sql::Result<()> {
         let connection = self.sql.connection();
         let moved = connection
@@ -192,9 +194,9 @@ impl Writer<'_> {
         moved.map(drop)
     }
 
-    /// Keeps a transaction whose end failed from being found in the log after this process was
-    /// killed. Its frames may be there whole when only their sync failed. Where this cannot be made
-    /// sure, the process ends before any caller is told that nothing was stored.
+    /// Prevents a transaction whose end failed from being found in the log after a kill of this
+    /// process. Its frames may be complete when only their sync failed. If this cannot be ensured,
+    /// the process ends before any caller learns that nothing was stored.
     pub(super) fn disown(&self) {
         // Nobody else writes meanwhile.
         let locked = self.sql.execute("BEGIN IMMEDIATE", []);
@@ -235,9 +237,9 @@ fn is_busy(error: &sql::Error) -> bool {
     error.failure() == Some(Failure::Busy)
 }
 
-/// Fails when somebody else holds the lock under which the log is written: they may write over what
-/// is to be disowned, or let go of the lock and leave it there. A lock that cannot be taken for
-/// another reason, such as a broken disk, is nobody else's.
+/// Fails if another process holds the lock under which the log is written. It may overwrite the
+/// frames to be disowned, or release the lock and leave them there. A lock that cannot be taken for
+/// another reason, such as a broken disk, is no other process's.
 fn unless_busy(locked: sql::Result<usize>) -> io::Result<()> {
     match locked {
         Err(error) if is_busy(&error) => Err(io::Error::other(error)),

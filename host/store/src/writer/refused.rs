@@ -10,12 +10,12 @@ pub(super) enum Refused {
     Conflict(Conflict),
     Replayed(Vec<u8>),
     KeyReused,
-    /// The database takes no such values, whatever it holds, or what follows from an event cannot
-    /// be worked out.
+    /// The database never accepts such values, whatever it contains, or the consequences of an
+    /// event cannot be computed.
     Unstorable(Source),
-    /// A stored row that it rests on cannot be read.
+    /// A stored row that it depends on cannot be read.
     Unreadable(Source),
-    /// The writer has not looked yet whose affair it is.
+    /// The writer has not determined yet whether it concerns one request or all.
     Storage(sql::Error),
 }
 
@@ -41,10 +41,10 @@ impl Refused {
 /// Returns whether an error concerns the whole transaction, and not only the request that met it.
 pub(super) fn concerns_all(error: &sql::Error) -> bool {
     match error.failure() {
-        // Contradictions with what is stored, and values that do not fit.
+        // Contradictions with stored rows, and values that do not fit.
         Some(Failure::Constraint | Failure::Unfit) => false,
         Some(_) => true,
-        // Not the database's: something that could not be read or written as what it should be.
+        // Not the database's fault: a value could not be read or written in its expected form.
         None => false,
     }
 }

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-/// Bytes that must be free beside the ballast: what the log grows by until it is moved to the
-/// database.
+/// Bytes that must be free in addition to the ballast: the growth of the log until it is moved to
+/// the database.
 const HEADROOM_BYTES: u64 = 4 << 20;
 /// Bytes that are written at a time where space cannot be reserved.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -61,8 +61,8 @@ impl ReservedSpace {
         filled
     }
 
-    /// Returns whether too little space is free beside the ballast to go on for long. False where
-    /// the file system does not say.
+    /// Returns whether the free space, without the ballast, is too small to last long. False if the
+    /// file system does not report it.
     pub(crate) fn is_short(&self) -> bool {
         let folder = self.path.parent().unwrap_or(&self.path);
         rustix::fs::statvfs(folder).is_ok_and(|found| {

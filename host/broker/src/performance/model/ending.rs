@@ -7,8 +7,7 @@ use domain::model::{Prompt, Reply};
 use domain::run::settle::Ended;
 use domain::step::Failure;
 
-/// Returns the end of a call without a reply. Of a program that was cut off nobody can tell what it
-/// did.
+/// Returns the end of a call without a reply. It is unknown what a program did that was cut off.
 pub(super) fn failed(failure: &llm::Failure, also_failed: &[String]) -> Ended {
     if let llm::Failure::CutOff { .. } = failure {
         return Ended::Unknown(Failure::lasting("cut-off", failure.to_string()));

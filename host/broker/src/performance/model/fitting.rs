@@ -1,8 +1,9 @@
-//! Prompts that outgrow their model's window: what goes is chosen, recorded, and left out.
+//! Prompts that exceed their model's window: the part to leave out is chosen, recorded, and left
+//! out.
 //!
-//! The rules are the domain's ([`domain::prompt_cut`]). A summary of what is left out is a further
-//! attempt of the call that needs it: afforded and recorded before it is made. Without one, the cut
-//! is made all the same.
+//! The rules are the domain's ([`domain::prompt_cut`]). A summary of the part that is left out is a
+//! further attempt of the call that needs it: charged and recorded before it is made. Without one,
+//! the cut is made all the same.
 
 use super::{Draw, Model, Payer, Trail};
 use crate::performance::stopwatch::Stopwatch;
@@ -27,10 +28,10 @@ use llm::{Afforded, AttemptBudget, Delta, DeltaSink, Measuring, ResolvedModel};
 /// Part of the window by which a prompt and its reply may exceed it together before that counts: a
 /// twentieth. Both are estimates.
 const TOLERANCE_PART: u64 = 20;
-/// Bytes of material that are reserved as a token: half as many as usual, so that a summary is
-/// hardly ever dearer than what is reserved for it.
+/// Bytes of material that are reserved as a token. It is half as many as usual, so that a summary
+/// hardly ever exceeds its reserve.
 const RESERVED_TOKEN_BYTES: u64 = 2;
-/// The code of a prompt that is too long for its model even when it is cut, as gateways have it.
+/// The code of a prompt that is too long for its model even when it is cut, as gateways return it.
 const TOO_LONG: &str = "model-prompt-too-long";
 
 /// The window that a prompt has to fit.
@@ -46,7 +47,7 @@ impl Model<'_> {
     /// room for its reply.
     ///
     /// # Errors
-    /// When it is too long even so, the thread could not be read, or a limit is reached.
+    /// It is still too long, the thread could not be read, or a limit is reached.
     pub(super) async fn fit(&self, draw: &mut Draw, trail: &Trail<'_>) -> Result<(), Failure> {
         let Some((room, window)) = self.room(&draw.prompt) else {
             return Ok(());
@@ -60,8 +61,8 @@ impl Model<'_> {
         }
         self.cut_to(draw, room, trail).await?;
         let at_least = prompt_tokens(&draw.prompt).saturating_sub(blob_tokens(&draw.prompt));
-        // The estimate may be too high for a model, which says so itself. The operator's limit has
-        // nobody else to enforce it.
+        // The estimate may be too high for a model, which reports it itself. The operator's limit
+        // is enforced only here.
         let is_cut = draw.cut != PromptCut::default();
         if at_least > window && (is_cut || window < window_of_model) {
             let whose = if window < window_of_model {
@@ -80,8 +81,8 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// Cuts a prompt that its model refused because it is too long, and affords another attempt.
-    /// The material of a compaction is halved. Returns false when nothing more can be left out.
+    /// Cuts a prompt that its model refused as too long, and reserves another attempt. The material
+    /// of a compaction is halved. Returns false when nothing more can be left out.
     ///
     /// # Errors
     /// When the thread could not be read, or a limit is reached.
@@ -122,8 +123,8 @@ impl Model<'_> {
             .map_err(|reported| Failure::lasting("limit-reached", reported))
     }
 
-    /// Returns the room for a prompt, and the window that it is in; none for a prompt that is not
-    /// cut. A compaction's material is made to fit.
+    /// Returns the room for a prompt, and its window; none for a prompt that is not cut. A
+    /// compaction's material is made to fit.
     fn room(&self, prompt: &Prompt) -> Option<(Room, Window)> {
         if self.started.compacts.is_some() {
             return None;
@@ -184,8 +185,8 @@ impl Model<'_> {
         Ok(true)
     }
 
-    /// Asks the model of the role `memory`, or the call's own, for a summary of what is left out.
-    /// None when a limit leaves too little for it, or nothing usable came.
+    /// Requests a summary of the part that is left out from the model of the role `memory`, or the
+    /// call's own. None if a limit leaves too little for it, or the result was unusable.
     ///
     /// # Errors
     /// When nothing is left for the call itself.
@@ -358,8 +359,8 @@ impl AttemptBudget for OnlyOnce<'_> {
     }
 }
 
-/// The sink of a summary, which nobody is shown: the run comes further with it all the same, and
-/// telemetry tells of it.
+/// The sink of a summary, which no user is shown: the run still progresses with it, and telemetry
+/// reports it.
 struct Unseen<'a> {
     stopwatch: &'a Stopwatch,
     telling: Telling<'a>,

@@ -1,5 +1,5 @@
-//! The parties to a call of a model: the ledger that has its dealings with the boundary, the run
-//! that pays for it, and those who watch its session.
+//! The parties to a call of a model: the ledger that records its decisions at the boundary, the run
+//! that pays for it, and the viewers of its session.
 
 use super::Model;
 use crate::core::Core;
@@ -52,9 +52,9 @@ impl llm::Trail for Trail<'_> {
 }
 
 impl Model<'_> {
-    /// Lets the turns go first that somebody waits for, if this one is the least urgent and nobody
-    /// waits for it: the reading of a chat into notes. The priority of a user's message counts in
-    /// its queue alone, so that its turn does not wait here, however low that is.
+    /// Lets turns that a user waits for go first, if this one is the least urgent and no user waits
+    /// for it: the reading of a chat into notes. The priority of a user's message counts in its
+    /// queue alone, so its turn does not wait here, however low that is.
     pub(super) async fn give_way(&self) {
         if self.started.priority > Priority::Low || self.started.reply_to.is_some() {
             return;
@@ -97,7 +97,7 @@ impl Model<'_> {
     }
 }
 
-/// The run, as what pays for the call.
+/// The run, as the payer of the call.
 #[derive(Debug)]
 pub(super) struct Payer<'a> {
     pub(super) started: &'a RunStarted,
@@ -141,7 +141,7 @@ pub(super) struct Watchers<'a> {
     pub(super) operation: &'a Operation,
     pub(super) stopwatch: &'a Stopwatch,
     pub(super) watched: bool,
-    /// True if the reply comes as a stream and is shown in the making.
+    /// True if the reply is streamed and shown as it grows.
     pub(super) streams: bool,
     /// The telemetry of the call.
     pub(super) telling: Telling<'a>,

@@ -1,8 +1,9 @@
-//! The messages in which replies grow, as they are stored: a host that was killed goes on in them,
+//! The messages in which replies grow, as they are stored: after a kill the host continues in them,
 //! and leaves none of them behind.
 //!
-//! A snapshot of the connector's stream holds ids of runs and of messages, and no words. It is
-//! written when a message is shown first. What is not needed any more goes with the next one.
+//! A snapshot of the connector's stream has ids of runs and of messages, and no words. It is
+//! written when a message is first shown. Entries that are no longer needed are removed with the
+//! next one.
 
 use super::GROWING_MAX;
 use crate::connectors::Shared;
@@ -17,7 +18,8 @@ use tokio::sync::Mutex as AsyncMutex;
 
 /// The layout of the snapshot.
 const FORMAT: u32 = 1;
-/// Outbound messages of one run that are looked through for the first message of its reply.
+/// Maximum number of outbound messages of one run that are searched for the first message of its
+/// reply.
 const OF_RUN_MAX: usize = 64;
 
 /// The messages of all connectors. It is locked while the store is written.
@@ -62,8 +64,8 @@ impl Shared {
         }
     }
 
-    /// Returns the message in which the reply of a run grew, if it was stored and no message of the
-    /// run is anything else: none was queued but the one that is sent now.
+    /// Returns the message in which the reply of a run grew, if it was stored and is the run's only
+    /// message: none was queued except the one that is sent now.
     pub(in crate::connectors) async fn stored_preview(
         &self,
         served: &Served,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use store::{Commit, CommitError, Expected, Snapshot, TriggerGuard};
 
-/// The layout of what is kept of a scan.
+/// The layout of a stored scan.
 const FORMAT: u32 = 1;
 
 /// The result of a scan of a folder.
@@ -22,27 +22,27 @@ pub(crate) enum ScanResult {
     Recorded,
     /// The changes were not taken, because too much waits.
     NotTaken,
-    /// The folder cannot be read. Nothing is said of its files.
+    /// The folder cannot be read, so nothing is known about its files.
     Unseen,
 }
 
-/// The last scan of a folder, as it is kept.
+/// The last scan of a folder, as it is stored.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
-    /// Number of looks that were kept of the trigger; 0 without any.
+    /// Number of scans that were stored of the trigger; 0 without any.
     version: u64,
     /// The scan itself; none of other files than those that are watched now.
     scan: Option<FolderScan>,
 }
 
-/// A scan as it is stored: with what it was a scan of.
+/// A scan as it is stored, with a description of its subject.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     of: String,
     scan: FolderScan,
 }
 
-/// Returns a description of what a scan is at. A scan of anything else says nothing of it.
+/// Returns a description of a scan's subject. A scan of another subject cannot be compared.
 fn described(wanted: &Wanted) -> String {
     let spec = &wanted.spec;
     let patterns: Vec<String> = spec.patterns.iter().map(ToString::to_string).collect();
@@ -51,7 +51,7 @@ fn described(wanted: &Wanted) -> String {
     format!("{path} {patterns:?} {recursive}")
 }
 
-/// Looks at a folder, and records what changed since the last scan.
+/// Scans a folder, and records the changes since the last scan.
 pub(crate) async fn scan_again(
     shared: &Shared,
     name: &TriggerName,
@@ -133,7 +133,7 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Records a trigger event for what changed, and the scan with it.
+    /// Records a trigger event for the changes, and the scan with it.
     async fn record(self, shared: &Shared) -> Result<(), CommitError> {
         let core = &shared.core;
         let is_trigger_event = self.changes.is_some();

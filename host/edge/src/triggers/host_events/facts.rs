@@ -1,5 +1,5 @@
-//! The event of the host that a stored event is for triggers: its kind, what it says, and the
-//! facts by which it is decided who hears it.
+//! The host event of a stored event, for triggers: its kind, its data, and the facts that select
+//! its subscribers.
 
 use super::origin::{self, Origin};
 use crate::core::Core;
@@ -17,18 +17,18 @@ use domain::trigger::{
 use domain::trouble::ServiceTrouble;
 use serde_json::{Value, json};
 
-/// The share of a budget that is told of, in hundredths.
+/// The share of a budget that is reported, in hundredths.
 const BUDGET_SHARE: u64 = 80;
 /// The beginning of who began a session that a trigger's run has for itself.
 pub(super) const TRIGGER: &str = "trigger:";
 
-/// An event of the host, with the facts by which it is decided who hears it.
+/// An event of the host, with the facts that select its subscribers.
 #[derive(Debug)]
 pub(super) struct Happened {
     pub(super) event: HostEvent,
     /// The definition of the agent to which it happened.
     agent: Option<DefinitionId>,
-    /// The trigger of which it tells, or of whose trigger run it comes.
+    /// The trigger that it is about, or whose trigger run caused it.
     trigger: Option<TriggerName>,
 }
 
@@ -42,17 +42,17 @@ impl Happened {
     }
 }
 
-/// The facts of an event that are known before it is looked who hears it.
+/// The facts of an event that are known before its subscribers are determined.
 struct EventFacts {
     kind: HostEventKind,
-    /// Its id, where it is not that of the stored event.
+    /// Its id, unless it is that of the stored event.
     id: Option<String>,
     data: Value,
     agent: Option<DefinitionId>,
     origin: Option<Origin>,
 }
 
-/// Returns what a stored event is as an event of the host; none if it is none of the wanted kinds.
+/// Returns the host event of a stored event; none if it is not of a wanted kind.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -150,7 +150,7 @@ fn kind_of(event: &Event) -> Option<HostEventKind> {
     }
 }
 
-/// Tells of a session that was completed, by a turn of it or from outside.
+/// Reports a session that was completed, by a turn of it or from outside.
 async fn session_completed(
     core: &Core,
     completed: &SlotCompleted,
@@ -200,8 +200,7 @@ async fn input_dead(core: &Core, dead: &InputDead) -> Result<EventFacts, Error> 
     })
 }
 
-/// Returns what there is to tell of trouble with a service, or of its end. It comes of no trigger
-/// run.
+/// Returns the facts about trouble with a service, or its end. No trigger run causes it.
 fn of_no_agent(kind: HostEventKind, data: Value) -> EventFacts {
     EventFacts {
         kind,
@@ -212,8 +211,8 @@ fn of_no_agent(kind: HostEventKind, data: Value) -> EventFacts {
     }
 }
 
-/// Returns what there is to tell of a message that was given up, or of which nobody can tell
-/// whether it was sent.
+/// Returns the facts about a message that was given up, or for which it is unknown whether it was
+/// sent.
 async fn outbound_message_lost(
     core: &Core,
     settled: &OutboundMessageSettled,
@@ -269,8 +268,8 @@ fn paused_trigger(paused: &TriggerPaused) -> EventFacts {
     }
 }
 
-/// Returns the trigger that is in trouble as the origin. No chain is counted for it: its breaker
-/// has it rest, so that it is told of seldom.
+/// Returns the trigger in trouble as the origin. No chain is counted for it: its breaker pauses it,
+/// so the event is rare.
 fn itself(trigger: &TriggerName) -> Origin {
     Origin {
         trigger: trigger.clone(),
@@ -278,8 +277,8 @@ fn itself(trigger: &TriggerName) -> Origin {
     }
 }
 
-/// Returns what there is to tell of a run's budget; none while less than the share of it is spent.
-/// The id is that of the budget, so that it is told once.
+/// Returns the facts about a run's budget; none while less than the share of it is spent. The id is
+/// that of the budget, so that it is reported once.
 async fn budget(core: &Core, run: RunId) -> Result<Option<EventFacts>, Error> {
     let first = core.store().first_of(Stream::Run(run)).await?;
     let Some(Event::RunStarted(started)) = first.and_then(|first| first.event) else {
@@ -302,7 +301,7 @@ async fn budget(core: &Core, run: RunId) -> Result<Option<EventFacts>, Error> {
     }))
 }
 
-/// Returns whether as much of a budget is spent or reserved as is told of.
+/// Returns whether the reported share of a budget is spent or reserved.
 fn is_spent(limit: &Available, left: &Available) -> bool {
     let is_over = |limit: u64, left: u64| {
         let used = limit.saturating_sub(left);
@@ -342,7 +341,7 @@ async fn definition_of(core: &Core, agent: AgentId) -> Result<Option<DefinitionI
     Ok(row.map(|row| row.agent.definition))
 }
 
-/// Returns what an event says, without its longest part if that is too long.
+/// Returns an event's data, without its longest part if that is too long.
 fn bounded(mut data: Value) -> Value {
     if data.to_string().len() <= EVENT_DATA_BYTES_MAX {
         return data;

@@ -1,4 +1,4 @@
-//! The run of a trigger of which an event of the host comes, if it comes of one.
+//! The trigger run that caused an event of the host, if any.
 
 use super::facts::TRIGGER;
 use crate::core::Core;
@@ -7,20 +7,20 @@ use domain::event::{Event, InputAccepted, OutboundMessageCause, Source};
 use domain::id::{InputId, RunId, SessionId, Stream, TriggerEventId};
 use domain::trigger::{TriggerEvent, TriggerName};
 
-/// Events of a run that are read at a time: one of them may be megabytes.
+/// Events of a run that are read at a time: a single one may have megabytes.
 const PAGE: usize = 32;
 
-/// The trigger run of which something comes.
+/// The trigger run that caused something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The trigger.
     pub(super) trigger: TriggerName,
-    /// Events of the host that led to it, one after the other. None where its trigger was not
-    /// fired by one.
+    /// Number of events of the host that led to it, one after the other. None if no such event
+    /// fired its trigger.
     pub(super) chain: u32,
 }
 
-/// Returns the trigger run from which an input comes, also by way of agents that hand work over.
+/// Returns the trigger run that caused an input, also through agents that hand work over.
 pub(super) async fn of_input(core: &Core, input: InputId) -> Result<Option<Origin>, Error> {
     let Some((accepted, _)) = core.store().input(input).await? else {
         return Ok(None);
@@ -31,8 +31,8 @@ pub(super) async fn of_input(core: &Core, input: InputId) -> Result<Option<Origi
     }
 }
 
-/// Returns the trigger run from which a run comes, also by way of agents that hand work over: of
-/// several the one to which most events led.
+/// Returns the trigger run that caused a run, also through agents that hand work over. Of several,
+/// it is the one with the longest chain of events.
 pub(super) async fn of_run(core: &Core, run: RunId) -> Result<Option<Origin>, Error> {
     let first = core.store().first_of(Stream::Run(run)).await?;
     let Some(Event::RunStarted(started)) = first.and_then(|first| first.event) else {
@@ -56,7 +56,7 @@ pub(super) async fn of_session(core: &Core, session: SessionId) -> Result<Option
     Ok(Some(Origin { trigger, chain }))
 }
 
-/// Returns the trigger run of which a message to people outside comes.
+/// Returns the trigger run that caused a message to people outside.
 pub(super) async fn of_outbound_message(
     core: &Core,
     cause: &OutboundMessageCause,
@@ -70,7 +70,7 @@ pub(super) async fn of_outbound_message(
     }
 }
 
-/// Returns the run that a message began and of which work comes that has an input of this kind.
+/// Returns the run that a message began and that caused the work with an input of this kind.
 fn root_of(source: &Source) -> Option<RunId> {
     source.accounts()?.first().map(|account| RunId(account.0))
 }
@@ -135,7 +135,7 @@ async fn of_message(core: &Core, accepted: &InputAccepted) -> Result<Option<Orig
     }
 }
 
-/// Returns the number of events that led to what comes of a trigger event, one after the other.
+/// Returns the number of events, one after the other, that led to the results of a trigger event.
 async fn chain_of(core: &Core, trigger_event: TriggerEventId) -> Result<u32, Error> {
     let row = core.store().trigger_event(trigger_event).await?;
     Ok(row.map_or(0, |row| match *row.what {
