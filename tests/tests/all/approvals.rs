@@ -480,7 +480,10 @@ async fn dies_at(point: &str) -> (usize, String) {
         "tool_call_id": asked["tool_call_id"],
         "response": { "approve": true, "call": asked["props"]["call"] },
     });
-    let _ = host.post(&format!("{agent}/respond"), &body).await;
+    let _ = host
+        .post(&format!("{agent}/respond"), &body)
+        .attempt()
+        .await;
     assert!(
         host.died(PATIENCE).await.is_some(),
         "it was to die at {point}"

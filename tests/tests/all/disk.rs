@@ -524,7 +524,7 @@ async fn sessions_at_work_while_reads_fail_for_seconds_go_on_by_themselves() {
         let until = Instant::now() + Duration::from_millis(fails_ms);
         while Instant::now() < until {
             for session in &sessions {
-                let _ = host.get(session).await;
+                let _ = host.get(session).attempt().await;
             }
             sleep(Duration::from_millis(20)).await;
         }

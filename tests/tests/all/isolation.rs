@@ -61,7 +61,10 @@ async fn chat(host: &Host, words: &str) -> String {
     let agent = opened.text("agent_id");
     let session = format!("/api/agents/{agent}/sessions/{}", opened.text("session_id"));
     let path = format!("{session}/messages");
-    let _ = host.post(&path, &json!({ "content": words })).await;
+    let _ = host
+        .post(&path, &json!({ "content": words }))
+        .attempt()
+        .await;
     session
 }
 

@@ -488,7 +488,7 @@ async fn a_connector_in_rust_is_made_built_tested_and_used_outside_the_repositor
     assert_eq!(answer, "to you: You said: are you there?");
     let outbound_messages = [
         "connector",
-        "outbound_messages",
+        "outbound-messages",
         "pager",
         "--state",
         "delivered",

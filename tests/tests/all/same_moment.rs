@@ -300,6 +300,7 @@ async fn between_a_key_and_the_session_that_it_begins_no_death_fits() {
             let answered = host
                 .line()
                 .ask_under("k", Method::POST, path, Some(&body))
+                .attempt()
                 .await;
             assert!(
                 host.died(PATIENCE).await.is_some(),

@@ -136,7 +136,11 @@ async fn a_kill_at_any_moment_of_an_outbound_message_repeats_it_only_under_the_s
         let mut host = folder.start(Some(point)).await.unwrap();
         // It is stored before the process dies, and perhaps not acknowledged.
         let said = json!({ "content": "Again?" });
-        drop(host.post(&format!("{session}/messages"), &said).await);
+        drop(
+            host.post(&format!("{session}/messages"), &said)
+                .attempt()
+                .await,
+        );
         assert!(host.died(PATIENCE).await.is_some(), "{point}");
         let host = folder.serve().await;
         peer.heard(outbound_messages).await;

@@ -70,7 +70,7 @@ const COMMANDS: &[&[&str]] = &[
     &["connector", "pairings"],
     &["connector", "pair", "ABCD2345"],
     &["connector", "unpair", "ABCD2345"],
-    &["connector", "outbound_messages", "telegram"],
+    &["connector", "outbound-messages", "telegram"],
     &["connector", "requeue", "telegram", UUID],
     &["connector", "test", "telegram", "--user", "alice"],
     &["trigger", "list"],

@@ -207,7 +207,11 @@ async fn a_run_by_hand_of_a_paused_trigger_is_done_also_if_the_host_dies_over_it
         let paused = scene.command("daily", "pause").await;
         assert_eq!(paused.body["state"], "paused", "{paused:?}");
         // The connection may end with the host.
-        let _ = scene.host.post("/api/triggers/daily/run", &json!({})).await;
+        let _ = scene
+            .host
+            .post("/api/triggers/daily/run", &json!({}))
+            .attempt()
+            .await;
         let died = scene.host.died(PATIENCE).await;
         assert!(died.is_some(), "{point} was never passed");
         let Scene { folder, .. } = scene;

@@ -98,7 +98,11 @@ async fn bring_about(cause: Cause, scene: &Scene) {
         Cause::Call => {
             let request = scene.bare(NAME, r#"{"n":1}"#).bearer_auth(SECRET);
             // The connection may end with the host.
-            let _ = scene.host.send(request.header("webhook-id", "1")).await;
+            let _ = scene
+                .host
+                .send(request.header("webhook-id", "1"))
+                .attempt()
+                .await;
         }
         Cause::Time | Cause::Failure => {
             let at = scene.now().await.plus_ms(1_000);
@@ -124,7 +128,7 @@ async fn bring_about(cause: Cause, scene: &Scene) {
         Cause::Event => {
             let dead = json!({ "steps": [{ "trap": "it gives up" }] }).to_string();
             let words = json!({ "to": { "agent": "puppet" }, "content": dead });
-            let _ = scene.host.post("/api/messages", &words).await;
+            let _ = scene.host.post("/api/messages", &words).attempt().await;
         }
     }
 }
