@@ -5,7 +5,7 @@ use super::host::Host;
 use super::routes::documented;
 use crate::input::POSITION_MAX;
 use crate::routes::description;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
