@@ -200,7 +200,7 @@ async fn an_event_stream_ends_with_the_token_that_opened_it() {
     let (agent, _) = host.agent_with_session_of("alice".parse().unwrap()).await;
     let token = mint.token(
         Algorithm::EdDsa,
-        &claims("alice", clock.now().0 / 1_000 + 2),
+        &claims("alice", clock.now().0 / 1_000 + 5),
     );
     assert_eq!(host.get_with(&token, "/api/me").await.status, 200);
     let path = format!("/api/agents/{agent}/stream?view=log");
