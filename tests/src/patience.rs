@@ -1,4 +1,4 @@
-//! Waiting for what a host comes to by itself.
+//! Waiting for a state that a host reaches by itself.
 
 use std::panic::Location;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Events of the host as trigger events: the stored events are read in their order, and become
 //! trigger events of the triggers that subscribe to them.
 //!
-//! How far they were read is stored in the commit that accepts the trigger events. So a restart
-//! misses none and hears none twice. While no trigger hears events, none are read.
+//! The position up to which they were read is stored in the commit that accepts the trigger events.
+//! So a restart misses none and hears none twice. While no trigger hears events, none are read.
 
 mod facts;
 mod origin;

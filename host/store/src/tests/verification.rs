@@ -125,7 +125,7 @@ async fn an_added_row_is_found() {
     check(add, 18, "hash").await;
 }
 
-/// What an event is in and about is named by numbers, and its hash has the names.
+/// An event names its streams by numbers; its hash commits to their names.
 #[tokio::test]
 async fn a_stream_under_another_number_is_found() {
     let of_session = "stream_kind = 'session'";

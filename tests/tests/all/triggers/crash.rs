@@ -186,7 +186,7 @@ async fn is_reported_once(cause: Cause, scene: &Scene, case: &str) {
     }
 }
 
-/// How many files an inspection sees is a matter of time: the last one is told of, and each once.
+/// The number of files that a scan sees depends on time. Each file is reported once, the last too.
 async fn files_are_reported_once(scene: &Scene, case: &str) {
     let is_there = |number: &u32| {
         let file = format!("inbox/{number}");
