@@ -1,6 +1,11 @@
 //! A host in a box: real SQLite in a temporary folder, real components, a scripted model. For the
 //! tests in `tests/` and the bench.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "these are tests: what is not there fails them"
+)]
+
 pub mod boxed;
 pub mod faked_clock;
 pub mod guests;

@@ -31,10 +31,9 @@ fn ask(host: &Host, method: Method, path: &str, body: Value) -> Reply {
     let request = host
         .request(method, path)
         .header("idempotency-key", uuid::Uuid::new_v4().to_string());
-    host.send(if body.is_null() {
-        request
-    } else {
-        request.json(&body)
+    host.send(match body {
+        Value::Null => request,
+        body => request.json(&body),
     })
 }
 

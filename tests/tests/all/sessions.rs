@@ -45,7 +45,11 @@ async fn stage() -> Stage {
 
 #[track_caller]
 fn ask(line: &Line, method: Method, path: &str, body: Value) -> Reply {
-    line.ask(method, path, Some(&body).filter(|body| !body.is_null()))
+    let body = match body {
+        Value::Null => None,
+        body => Some(body),
+    };
+    line.ask(method, path, body.as_ref())
 }
 
 impl Stage {

@@ -55,7 +55,7 @@ async fn ask(host: &Host, session: &str, props: Value) -> Value {
 }
 
 #[track_caller]
-fn answer(host: &Host, agent: &str, call: &Value, files: Value) -> Reply {
+fn answer(host: &Host, agent: &str, call: &Value, files: &Value) -> Reply {
     host.post(
         &format!("{agent}/respond"),
         &json!({ "tool_call_id": call, "response": { "files": files } }),
@@ -121,7 +121,7 @@ async fn a_file_of_ten_mebibytes_is_uploaded_named_read_by_its_agent_and_given_b
     // One that was handed over before, and a small one that comes along.
     let small =
         json!({ "name": "note.txt", "media_type": "text/plain", "content_base64": "YW4gZXNzYXk=" });
-    answer(&host, &agent, &call, json!([{ "digest": digest }, small]))
+    answer(&host, &agent, &call, &json!([{ "digest": digest }, small]))
         .gives(202)
         .await;
     let note = b"an essay";
@@ -214,7 +214,7 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
         ),
         (json!([{ "digest": digests[0], "more": 1 }]), "/response"),
     ] {
-        let refused = answer(&host, &agent, &call, files.clone()).await;
+        let refused = answer(&host, &agent, &call, &files).await;
         assert_eq!(
             (refused.status, refused.text("code").as_str()),
             (422, "INVALID_RESPONSE"),
@@ -244,7 +244,7 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
         &host,
         &agent,
         &call,
-        json!([inline("x.txt", "Zm91cg=="), named(0)]),
+        &json!([inline("x.txt", "Zm91cg=="), named(0)]),
     )
     .gives(202)
     .await;

@@ -306,7 +306,7 @@ fn a_question_to_the_user_says_what_to_answer_under() {
         state: SECRET.into(),
         pause: Pause::Asking {
             tool: "notes_add".to_owned(),
-            action,
+            action: Box::new(action),
             until: None,
             since: Timestamp(1),
         },

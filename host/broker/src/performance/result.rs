@@ -149,7 +149,7 @@ impl Performed {
                 (
                     Pause::Asking {
                         tool: open.operation.asker().to_owned(),
-                        action,
+                        action: Box::new(action),
                         until,
                         since,
                     },

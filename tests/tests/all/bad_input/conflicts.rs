@@ -568,7 +568,7 @@ async fn a_key_is_one_message(stage: &Stage) -> Vec<String> {
                 .as_array()
                 .is_some_and(|messages| messages.len() == 2)
     };
-    stage.host.until(&session, answered).await;
+    stage.host.until(session, answered).await;
     let mut findings = replays(stage, keyed(stage, &messages, "one", &said), &first).await;
     let reused = ExpectedRefusal::new(409, "IDEMPOTENCY_KEY_REUSED");
     for (what, path, body) in [

@@ -68,11 +68,9 @@ impl Visitor {
     }
 
     async fn say(&self, text: &str) -> Answer {
-        let said = self
-            .post("messages", &json!({ "id": text, "text": text }))
+        self.post("messages", &json!({ "id": text, "text": text }))
             .gives(202)
-            .await;
-        said
+            .await
     }
 
     async fn follow(&self, last_event_id: Option<u64>) -> Frames {

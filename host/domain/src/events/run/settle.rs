@@ -302,7 +302,8 @@ pub fn stopped(open: &Open, time: Timestamp) -> Settlement {
 #[must_use]
 pub fn question(open: &Open) -> Option<&ClientAction> {
     match (&open.operation.performer, &open.pause) {
-        (Performer::Client { action }, _) | (_, Pause::Asking { action, .. }) => Some(action),
+        (Performer::Client { action }, _) => Some(action),
+        (_, Pause::Asking { action, .. }) => Some(action),
         (_, Pause::Approving) => open
             .operation
             .approval

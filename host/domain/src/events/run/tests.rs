@@ -784,7 +784,7 @@ fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId)
         state: Vec::new(),
         pause: Pause::Asking {
             tool: "notes_add".to_owned(),
-            action,
+            action: Box::new(action),
             until,
             since: NOW,
         },
@@ -894,7 +894,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
         state: Vec::new(),
         pause: Pause::Asking {
             tool: "notes_add".to_owned(),
-            action,
+            action: Box::new(action),
             until: None,
             since: NOW,
         },

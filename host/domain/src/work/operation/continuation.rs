@@ -25,7 +25,7 @@ pub enum Pause {
         /// The tool that asks.
         tool: String,
         /// The question.
-        action: ClientAction,
+        action: Box<ClientAction>,
         /// Time until which it may be answered; then the call has timed out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
@@ -101,7 +101,7 @@ impl Continuation {
             Pause::Asking { tool, action, .. } => Some(PendingAction {
                 tool_call_id: self.question(),
                 tool_name: tool.clone(),
-                action: action.clone(),
+                action: ClientAction::clone(action),
             }),
             Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => {
                 self.call.as_ref()?.started.question_at_start()

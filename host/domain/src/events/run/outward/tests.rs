@@ -298,7 +298,7 @@ fn questions_are_told_under_the_ids_that_answer_them() {
         state: Vec::new(),
         pause: Pause::Asking {
             tool: "notes_add".to_owned(),
-            action,
+            action: Box::new(action),
             until: None,
             since: NOW,
         },
