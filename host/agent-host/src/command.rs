@@ -63,8 +63,11 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Some(_) | None => load(),
     };
     let client = || Client::new(&load()?);
-    if !matches!(command, Command::Serve(_) | Command::Dev(_)) {
-        log::begin(log::QUIET);
+    match command {
+        Command::Serve(_) | Command::Dev(_) => {}
+        // Its report says whatever the host warns of.
+        Command::Plugin(_) => drop(log::begin(log::ERRORS)),
+        _ => drop(log::begin(log::QUIET)),
     }
     let answer = match command {
         // These go on, and print what happens.

@@ -51,6 +51,8 @@ const VARIABLE: &str = "RUST_LOG";
 pub(crate) const SERVING: &str = "info";
 /// The filter of all other commands.
 pub(crate) const QUIET: &str = "warn";
+/// The filter of a command that reports warnings itself.
+pub(crate) const ERRORS: &str = "error";
 
 /// Reads a filter of the log as the configuration has it.
 ///

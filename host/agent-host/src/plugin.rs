@@ -7,11 +7,10 @@
 //! - findings, and the report of what was run: `plugin/finding.rs`, `plugin/report.rs`
 //! - what is not loaded, and why: `plugin/refused.rs`
 //! - capabilities against imports: `plugin/declared.rs`; the manifest: `plugin/manifest.rs`
-//! - sample calls of a file: `plugin/cases.rs`, `plugin/expected.rs`; arguments that are made from
-//!   a schema: `plugin/samples.rs`
+//! - sample calls of a file: `plugin/cases.rs`, `plugin/expected.rs`
 //! - calls of tools: `plugin/tools.rs`, `plugin/call.rs`, `plugin/buckets.rs`; what a guest that
 //!   trapped wrote to stderr: `plugin/stderr.rs`
-//! - conversations with agents: `plugin/conversation.rs`, `plugin/script.rs`, `plugin/view.rs`
+//! - conversations with agents, on a host of their own: `plugin/conversation.rs`
 //! - trigger events for triggers: `plugin/trigger_events.rs`; connectors whose service is out of
 //!   reach: `plugin/offline.rs`
 
@@ -26,14 +25,11 @@ mod manifest;
 mod offline;
 mod refused;
 mod report;
-mod samples;
-mod script;
 mod trigger_events;
 
 mod stamp;
 mod stderr;
 mod tools;
-mod view;
 
 use crate::answer::Answer;
 use crate::cli::{Plugin, Test};

@@ -3,11 +3,11 @@
 use super::call::{Kit, stopped};
 use super::finding::Finding;
 use super::report::Run;
-use super::samples;
 use super::tools::Tested;
 use crate::failure::Failure;
 use domain::connector::{Batch, Body, ConnectorFailure, Intake, Outgoing};
 use domain::grant::Grant;
+use domain::sample;
 use runtime::{CallAudit, Connected, ConnectorCall, ConnectorDescription, Outcome, VerifiedCall};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(crate) async fn test(kit: &Kit, connector: &ConnectorDescription) -> Result<
     let trial = Trial {
         kit,
         grant,
-        configuration: samples::fitting(&connector.configuration),
+        configuration: sample::fitting(&connector.configuration),
         audit: CallAudit::default(),
     };
     let mut tested = Tested::default();

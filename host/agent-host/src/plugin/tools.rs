@@ -6,8 +6,8 @@ use super::declared::place;
 use super::expected::{Left, VisibleResult, shown};
 use super::finding::{Finding, Severity};
 use super::report::Run;
-use super::samples;
 use crate::failure::Failure;
+use domain::sample;
 use domain::tool::ToolDefinition;
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ impl Tested {
     /// Calls a tool with arguments that are made from its schema. Any outcome is good, if only it
     /// is one.
     async fn fitting(&mut self, kit: &Kit, tool: &ToolDefinition) -> Result<(), Failure> {
-        let arguments = samples::fitting(&tool.arguments);
+        let arguments = sample::fitting(&tool.arguments);
         if kit
             .catalogue
             .arguments_fault(&tool.name, arguments.clone())
@@ -141,7 +141,7 @@ impl Tested {
     /// Calls a tool with arguments that do not fit its schema, as no host does.
     async fn misfits(&mut self, kit: &Kit, tool: &ToolDefinition) -> Result<(), Failure> {
         let mut left = MISFITS_MAX;
-        for arguments in samples::misfits(&tool.arguments) {
+        for arguments in sample::misfits(&tool.arguments) {
             let fault = kit
                 .catalogue
                 .arguments_fault(&tool.name, arguments.clone())

@@ -4,11 +4,11 @@
 use super::call::{Kit, stopped};
 use super::finding::Finding;
 use super::report::Run;
-use super::samples;
 use super::tools::Tested;
 use crate::failure::Failure;
 use anyhow::anyhow;
 use domain::digest::Digest;
+use domain::sample;
 use domain::time::Timestamp;
 use domain::trigger::{
     ChangeKind, FileChange, FileChanges, HostEvent, HostEventKind, TriggerEvent, TriggerName,
@@ -33,7 +33,7 @@ pub(crate) async fn test(kit: &Kit, trigger: &TriggerDescription) -> Result<Test
     let trial = Trial {
         kit,
         name,
-        configuration: samples::fitting(&trigger.configuration),
+        configuration: sample::fitting(&trigger.configuration),
     };
     let mut tested = Tested::default();
     for trigger_event in trigger_events() {
