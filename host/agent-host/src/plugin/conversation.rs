@@ -5,8 +5,7 @@
 //! file, stand-ins answer in place of tools, and the clock moves only for timers.
 
 use super::call::{Kit, stopped};
-use super::finding::{Finding, Severity, count};
-use super::report::Run as Ran;
+use super::finding::{Finding, Run as Ran, Severity, count};
 use super::tools::Tested;
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
@@ -28,7 +27,7 @@ use domain::run::Run;
 use domain::run::recover::would_be_sent;
 use domain::sample;
 use domain::session::CHAT;
-use domain::step::{Decision, OperationOutcome};
+use domain::step::{Decision, OperationOutcome, Work};
 use domain::time::Timestamp;
 use domain::tool::{EffectClass, ToolDefinition, ToolError};
 use domain::turn::TurnEnd;
@@ -190,10 +189,10 @@ async fn play(kit: &Kit, agent: &AgentDescription, script: Script) -> Result<Pla
     if script == Script::Unknown && course.ended.is_none() {
         let backup = folder.path().join("backup");
         let store = host.broker.store();
-        store.backup(&backup).await.map_err(anyhow::Error::from)?;
+        store.backup(&backup).await?;
         host.broker.shutdown(Duration::ZERO).await;
         let restored = folder.path().join("restored");
-        store::restore(&backup, &restored).map_err(anyhow::Error::from)?;
+        store::restore(&backup, &restored)?;
         host = TrialHost::start(kit, &tools, Conduct::Answers, &restored).await?;
         course = host.drive(session, |_| false).await?;
     }
@@ -271,15 +270,15 @@ impl TrialHost {
             "models": { "scripted": { "provider": "scripted", "model": "scripted" } },
             "defaultModel": "scripted",
         });
-        let models = serde_json::from_value(models).map_err(anyhow::Error::from)?;
-        let gateway = Gateway::new(models, data, &|_| None).map_err(anyhow::Error::from)?;
+        let models = serde_json::from_value(models)?;
+        let gateway = Gateway::new(models, data, &|_| None)?;
         let stand_in = Component::stand_in(tools.to_vec(), conduct.answer());
         let entries = vec![
             entry(PLUGIN, kit.component.clone()),
             entry("tools", stand_in),
         ];
         let definitions = vec![definition(PLUGIN)?, definition(PEER)?];
-        let catalogue = Catalogue::new(definitions, entries).map_err(anyhow::Error::from)?;
+        let catalogue = Catalogue::new(definitions, entries)?;
         let folder = data.to_owned();
         let options = Options {
             readers: 1,
@@ -297,7 +296,7 @@ impl TrialHost {
             }
         });
         let parts = Parts {
-            store: opened.map_err(anyhow::Error::from)?,
+            store: opened?,
             runtime: kit.runtime.clone(),
             gateway: Arc::new(gateway),
             catalogue: catalogue.clone(),
@@ -358,10 +357,13 @@ impl TrialHost {
                 return Ok(course);
             }
             if let Some(run) = course.run {
-                let (run, _) = fold(self.broker.store(), run)
-                    .await
-                    .map_err(anyhow::Error::from)?;
-                if until(&run) || listens(&run) {
+                let (run, _) = fold(self.broker.store(), run).await?;
+                if until(&run) {
+                    return Ok(course);
+                }
+                // The run was read after the events, and may have ended between the two.
+                let course = self.course(session).await?;
+                if listens(&run) && (course.ended.is_some() || course.waits()) {
                     return Ok(course);
                 }
                 if run.step >= STEPS_MAX {
@@ -461,7 +463,10 @@ impl TrialHost {
 
 /// Returns whether a run waits for what the user says, and for nothing else.
 fn listens(run: &Run) -> bool {
-    run.wait.is_some() && run.open.is_empty() && run.untold.is_empty()
+    run.wait.is_some()
+        && run.open.is_empty()
+        && run.untold.is_empty()
+        && run.untold_stopped.is_empty()
 }
 
 fn target() -> Target {
@@ -475,7 +480,7 @@ fn definition(id: &str) -> Result<Definition, Failure> {
         "description": "Does work that is handed to it.",
         "modelAllowlist": ["*"], "capabilityAllowlist": ["*"],
     });
-    Ok(serde_json::from_value(definition).map_err(anyhow::Error::from)?)
+    Ok(serde_json::from_value(definition)?)
 }
 
 /// The stored course of a conversation.
@@ -513,6 +518,12 @@ impl Course {
             None if self.is_long() => "still going on",
             None => "waiting for the user",
         }
+    }
+
+    /// Returns whether its last step decided to wait.
+    fn waits(&self) -> bool {
+        let last = self.stepped.last().map(|stepped| &stepped.decision);
+        matches!(last, Some(Decision::Wait(_)))
     }
 
     fn is_long(&self) -> bool {
@@ -555,7 +566,7 @@ async fn findings(
                 "list the format: a newer version takes over a turn only if it lists the memo's",
             ));
         }
-        for (key, fault) in stepped.started.iter().filter_map(not_started) {
+        for (key, fault) in not_started(stepped) {
             let what = format!("a host does not start `{key}`: {fault}");
             let finding = Finding::error(place(stepped.step), what, "mend that operation");
             findings.push(finding);
@@ -564,12 +575,9 @@ async fn findings(
     let last = course.stepped.last();
     let step = last.map_or(0, |stepped| stepped.step);
     if let Some(failed) = course.not_taken() {
-        let stopped = stopped(&outcome(failed), &kit.limits, &[])?;
-        findings.push(Finding::error(
-            place(failed.step),
-            stopped.what,
-            stopped.fix,
-        ));
+        let stopped = stopped(&outcome(failed), &kit.limits, &kit.stderr.take())?;
+        let finding = Finding::error(place(failed.step), stopped.what, stopped.fix);
+        findings.push(finding.with_stderr(&stopped.stderr));
     } else if let Some(Decision::Fail { reason }) = last.map(|stepped| &stepped.decision) {
         if script == Script::Plain {
             findings.push(Finding::note(
@@ -612,8 +620,7 @@ async fn repeated(
         broker, catalogue, ..
     } = &played.host;
     let store = broker.store();
-    let again = replay(store, &kit.runtime, catalogue, run).await;
-    let again = again.map_err(anyhow::Error::from)?;
+    let again = replay(store, &kit.runtime, catalogue, run).await?;
     let mut findings = Vec::new();
     for (step, verdict) in again {
         if let Some(part) = difference(&verdict)? {
@@ -626,8 +633,8 @@ async fn repeated(
         }
     }
     let seed = Digest::of(b"other randomness");
-    let otherwise = replay_seeded(store, &kit.runtime, catalogue, run, Some(seed)).await;
-    for (step, verdict) in otherwise.map_err(anyhow::Error::from)? {
+    let otherwise = replay_seeded(store, &kit.runtime, catalogue, run, Some(seed)).await?;
+    for (step, verdict) in otherwise {
         let Some(part) = difference(&verdict)? else {
             continue;
         };
@@ -643,29 +650,46 @@ async fn repeated(
     Ok(findings)
 }
 
-/// Returns the parts in which a step differs from its repetition.
+/// Returns the first part in which a step differs from its repetition.
 ///
 /// # Errors
 /// This machine could not repeat it.
-fn difference(verdict: &ReplayVerdict) -> Result<Option<&str>, Failure> {
+fn difference(verdict: &ReplayVerdict) -> Result<Option<&'static str>, Failure> {
     match verdict {
         ReplayVerdict::Same => Ok(None),
-        ReplayVerdict::Diverged { what } => Ok(Some(what)),
+        ReplayVerdict::Diverged { what } => Ok(Some(match what.split(", ").next() {
+            Some("effects") => "list of effects",
+            Some("memo") => "memo",
+            Some("what it read") => "list of questions to its view",
+            Some("decision") => "decision",
+            _ => "outcome",
+        })),
         ReplayVerdict::Unavailable { what } => {
             Err(anyhow!("a step could not be repeated: {what}").into())
         }
     }
 }
 
-/// Returns the key of a question or of a model's call that was refused, and the reason.
-fn not_started(operation: &Operation) -> Option<(&str, &str)> {
-    let Performer::Refused { outcome, .. } = &operation.performer else {
-        return None;
+/// Returns the keys of questions and of models' calls that were refused, each with the reason.
+fn not_started(stepped: &RunStepped) -> Vec<(&str, &str)> {
+    let Decision::Wait(wait) = &stepped.decision else {
+        return Vec::new();
     };
-    let OperationOutcome::Failed { failure } = outcome else {
-        return None;
-    };
-    Some((&operation.key, &failure.message))
+    let refused = stepped.started.iter().filter_map(|operation| {
+        let mut requests = wait.start.iter();
+        let request = requests.find(|request| request.key == operation.key)?;
+        match (&request.work, &operation.performer) {
+            (
+                Work::Model(_) | Work::Client(_),
+                Performer::Refused {
+                    outcome: OperationOutcome::Failed { failure },
+                    ..
+                },
+            ) => Some((operation.key.as_str(), failure.message.as_str())),
+            _ => None,
+        }
+    });
+    refused.collect()
 }
 
 /// Returns the outcome of a step that failed, as the runtime had it.

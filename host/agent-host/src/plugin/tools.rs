@@ -1,11 +1,9 @@
 //! The test of a component of tools: sample calls, and calls that a tool has to refuse well.
 
 use super::call::{CallEnd, Kit, Performed};
-use super::cases::{Case, Ending};
+use super::cases::{Case, Ending, Left, VisibleResult, shown};
 use super::declared::place;
-use super::expected::{Left, VisibleResult, shown};
-use super::finding::{Finding, Severity};
-use super::report::Run;
+use super::finding::{Finding, Run, Severity};
 use crate::failure::Failure;
 use domain::sample;
 use domain::tool::ToolDefinition;
