@@ -1,10 +1,10 @@
 //! Answers of commands: a document for programs, and the same in lines for people.
 //!
 //! Lines are written as templates, in which `{/pointer}` stands for a field of the document, and
-//! `{?/pointer}` for nothing: a condition that the field holds.
+//! `{?/pointer}` for nothing: a condition that the field holds. A field that is missing counts as
+//! empty.
 
 use crate::failure::Failure;
-use crate::fields::{list, shown};
 use crate::terminal::one_line;
 use serde_json::Value;
 
@@ -236,6 +236,38 @@ fn filled(thing: &Value, template: &str) -> Filled {
         filled.text += rest;
     }
     filled
+}
+
+/// Returns a text.
+pub(crate) fn text<'a>(document: &'a Value, pointer: &str) -> &'a str {
+    let value = document.pointer(pointer);
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns a number.
+pub(crate) fn number(document: &Value, pointer: &str) -> u64 {
+    let value = document.pointer(pointer);
+    value.and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// Returns a list.
+pub(crate) fn list<'a>(document: &'a Value, pointer: &str) -> &'a [Value] {
+    let value = document.pointer(pointer).and_then(Value::as_array);
+    value.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns a truth value.
+pub(crate) fn is_true(document: &Value, pointer: &str) -> bool {
+    document.pointer(pointer).and_then(Value::as_bool) == Some(true)
+}
+
+/// Returns a value as a line shows it: a text without its quotation marks, nothing for null.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]

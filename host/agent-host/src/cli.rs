@@ -1,36 +1,30 @@
 //! The command line.
 
 mod agents;
-mod chat;
 mod config;
 mod edge;
-mod lifetime;
 mod local;
 mod plugin;
 mod record;
 mod scopes;
-mod serve;
 mod session;
-mod store;
 #[cfg(test)]
 mod tests;
 
 use crate::failure::{Exit, Failure};
 pub(crate) use agents::{Agents, Memory, Prompt, Task};
-pub(crate) use chat::Chat;
 pub(crate) use config::{Component, Config, Grants, Key, Model, Suggest, Token};
 pub(crate) use edge::{Connector, Trigger};
-pub(crate) use local::{Clock, Completions, Doctor, Init, Man};
+pub(crate) use local::{
+    Backup, COMPILE_COMMAND, CONFINE_COMMAND, Clock, CompileComponent, Completions, ConfineProgram,
+    Dev, Doctor, Init, KEEP_COMMAND, Man, Restore, Serve, Verify,
+};
 #[cfg(test)]
 pub(crate) use plugin::STAMP_HELP;
 pub(crate) use plugin::{Kind, Language, New, Plugin, Stamp, Test};
 pub(crate) use record::{Audit, Events, Telemetry, Usage, UsageKey};
 pub(crate) use scopes::{describe, parse};
-pub(crate) use serve::{
-    COMPILE_COMMAND, CONFINE_COMMAND, CompileComponent, ConfineProgram, Dev, KEEP_COMMAND, Serve,
-};
-pub(crate) use session::{DeadLetter, Session};
-pub(crate) use store::{Backup, Restore, Verify};
+pub(crate) use session::{Chat, DeadLetter, Session};
 
 use anyhow::anyhow;
 use clap::error::ErrorKind;
@@ -94,7 +88,7 @@ pub(crate) enum Command {
     /// Run the host while you develop a plugin, on loopback: changed components, grants and agents
     /// are served from the next turn on, without a restart
     #[command(
-        after_help = serve::AFTER_DEV
+        after_help = local::AFTER_DEV
     )]
     Dev(Dev),
     /// Make a project for an agent, a tool, a trigger or a connector of your own, with all that it
@@ -111,7 +105,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Plugin(Plugin),
     /// Talk with an agent of a running host
-    #[command(after_help = chat::HELP)]
+    #[command(after_help = session::CHAT_HELP)]
     Chat(Chat),
     /// Look at components: what they offer, import and are granted
     #[command(subcommand)]

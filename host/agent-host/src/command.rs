@@ -3,36 +3,28 @@
 mod agents;
 mod audit;
 mod chat;
-mod clock;
 mod component;
 mod config;
 mod connector;
 mod dead_letter;
 mod doctor;
-mod events;
 mod grants;
 mod import;
 mod key;
 mod local;
-mod memory;
 mod model;
 mod pending;
-mod process;
-mod prompt;
-mod rebuild;
-mod reload;
+mod record;
 mod session;
 mod status;
 mod store;
 mod task;
-mod telemetry;
 mod trigger;
-mod usage;
 
 pub(crate) use component::{Place, review, wanted};
 pub(crate) use config::warnings_of_code;
 pub(crate) use grants::{Change, changes};
-pub(crate) use process::{compile, confine_program, keep_program};
+pub(crate) use local::{compile, confine_program, keep_program};
 
 use crate::cli::{Cli, Command, Serve};
 use crate::client::Client;
@@ -40,11 +32,10 @@ use crate::config::locations::CONFIG_FILE;
 use crate::config::{Config, Loaded, load, locate};
 use crate::dev::dev;
 use crate::failure::{Exit, Failure};
-use crate::invocation;
-use crate::log;
 use crate::reload::watch::SourceScan;
 use crate::serve::{ServeOptions, serve};
 use crate::terminal::Terminal;
+use crate::{failure, log};
 use std::path::Path;
 
 /// Runs what the command line asks for.
@@ -63,7 +54,11 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Some(_) | None => load(),
     };
     let client = || Client::new(&load()?);
-    if !matches!(command, Command::Serve(_) | Command::Dev(_)) {
+    // The report of `plugin` says whatever its host warns of.
+    if !matches!(
+        command,
+        Command::Serve(_) | Command::Dev(_) | Command::Plugin(_)
+    ) {
         log::begin(log::QUIET);
     }
     let answer = match command {
@@ -77,8 +72,8 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
             return Box::pin(dev(loaded, &options, terminal, &redaction)).await;
         }
         Command::Chat(options) => return chat::chat(&load()?, options, terminal).await,
-        Command::Events(what) => return events::run(&client()?, what, terminal).await,
-        Command::Telemetry(what) => return telemetry::watch(&client()?, what, terminal).await,
+        Command::Events(what) => return record::run(&client()?, what, terminal).await,
+        Command::Telemetry(what) => return record::watch(&client()?, what, terminal).await,
         Command::Audit(what) => return audit::run(&client()?, what, terminal).await,
         // Done before anything else is, so that it is limited from its beginning.
         Command::CompileComponent(_) | Command::KeepProgram | Command::ConfineProgram(_) => {
@@ -89,22 +84,22 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Command::Plugin(what) => crate::plugin::run(what).await?,
         Command::Component(what) => component::run(what, load).await?,
         Command::Session(what) => session::run(&load()?, what).await?,
-        Command::Memory(what) => memory::run(&client()?, what).await?,
-        Command::Prompt(what) => prompt::run(&client()?, what).await?,
+        Command::Memory(what) => agents::memory(&client()?, what).await?,
+        Command::Prompt(what) => agents::prompt(&client()?, what).await?,
         Command::Model(what) => model::run(&client()?, what).await?,
-        Command::Usage(what) => usage::run(&client()?, what).await?,
+        Command::Usage(what) => record::usage(&client()?, what).await?,
         Command::Grants(what) => grants::run(&load()?, what).await?,
         Command::Verify(options) => store::verify(&load_data()?, &options, terminal).await?,
-        Command::Rebuild => rebuild::rebuild(&load_data()?, terminal).await?,
+        Command::Rebuild => store::rebuild(&load_data()?, terminal).await?,
         Command::Vacuum => store::vacuum(&load_data()?).await?,
         Command::Backup(what) => store::back_up(&load_data()?, &what.file).await?,
         Command::Restore(what) => store::restore(&what).await?,
         Command::Task(what) => task::run(&client()?, what).await?,
         Command::DeadLetter(what) => dead_letter::run(&client()?, what).await?,
         Command::Import { file } => import::run(&load()?, &file).await?,
-        Command::Clock(what) => clock::run(&client()?, &what).await?,
+        Command::Clock(what) => status::clock(&client()?, &what).await?,
         Command::Config(what) => config::run(&what, load, terminal).await?,
-        Command::Reload => reload::run(&client()?).await?,
+        Command::Reload => status::reload(&client()?).await?,
         Command::Key(what) => key::run(&client()?, what).await?,
         Command::Agents(what) => agents::run(&client()?, what).await?,
         Command::Trigger(what) => trigger::run(&load()?, what).await?,
@@ -160,7 +155,7 @@ fn configuration(
     trusts_address: bool,
 ) -> Result<Loaded, Failure> {
     let file = locate(named).map_err(|error| {
-        Failure::new(Exit::Usage, error).advise(invocation::command_with(
+        Failure::new(Exit::Usage, error).advise(failure::command_with(
             "examples/demo/agent-host.toml",
             "serve",
         ))

@@ -4,76 +4,50 @@
 //! grant or a deny list that is silently not read is worse than a host that does not start. The
 //! environment may overlay single keys. Never in here: anything that acts on it.
 
-mod agent_tools;
 mod agents;
-mod buckets;
-mod chat_provider;
 mod check;
 pub(crate) mod component;
 mod connectors;
 mod directories;
 pub(crate) mod document;
-mod elsewhere;
-mod environment;
 mod extend;
 mod external;
 mod file;
-mod file_system;
 mod finding;
-mod fit;
 #[cfg(test)]
 mod fuzz;
 mod hooks;
-mod identity;
-mod key;
-mod known;
 mod left_behind;
 mod limits;
-mod literal_paths;
 pub(crate) mod locations;
-mod mute;
-mod network;
 pub(crate) mod outlook;
 mod overlay;
-mod paths;
 mod patterns;
-mod personas;
 mod programs;
 mod queue;
-mod ranges;
-mod reading;
 mod roles;
 mod secrets;
 mod server;
 mod shared;
 pub(crate) mod skills;
-mod strict;
 #[cfg(test)]
 mod tests;
-mod toml_hint;
 mod triggers;
-mod trusted;
 mod turn_limits;
-mod unmatched;
-mod wanted;
-mod wording;
 
 pub(crate) use check::{about_code, check, check_with_commands};
 pub(crate) use component::{BUILT_INS, ComponentConfig};
+pub(crate) use connectors::{unfit, without_secret};
 pub(crate) use document::{Config, Loaded, schema};
 pub(crate) use external::alike as secrets_alike;
-pub(crate) use file::{LoadError, load};
-pub(crate) use finding::{Finding, Severity};
-pub(crate) use fit::{unfit, without_secret};
+pub(crate) use file::{LoadError, load, read_at_a_start, reloaded};
+pub(crate) use finding::{Finding, Severity, closest, meant};
 pub(crate) use hooks::HooksConfig;
-pub(crate) use key::{closest, nearest};
 pub(crate) use left_behind::{InForce, LeftBehind, kept_of, left_behind};
-pub(crate) use limits::LimitsConfig;
+pub(crate) use limits::{LimitsConfig, check as out_of_range};
 pub(crate) use locations::{locate, text_variable, variable};
 #[cfg(test)]
 pub(crate) use overlay::overlaid;
-pub(crate) use ranges::check as out_of_range;
-pub(crate) use reading::{read_at_a_start, reloaded};
 pub(crate) use secrets::read as secrets;
 pub(crate) use server::{ReloadMode, listen_address};
 pub(crate) use triggers::odd_targets;

@@ -1,4 +1,5 @@
-//! Loading components: where the built-in ones are, and what of the configuration has to be loaded.
+//! Loading components: where the built-in ones are, and what of the configuration has to be loaded;
+//! and calls of tools without a host.
 
 use crate::config::component::{BUILT_IN_TRIGGERS, BUILT_INS, ComponentConfig};
 use crate::config::document::Loaded;
@@ -6,10 +7,14 @@ use crate::config::{HooksConfig, variable};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
 use broker::Entry;
+use domain::authority::ToolRequirements;
 use domain::connector::DIRECT;
 use domain::digest::Digest;
+use domain::ruling::{Rule, Ruling};
+use domain::tool::ToolDefinition;
 use domain::trigger::TriggerSpec;
-use runtime::{LoadError, Runtime};
+use runtime::{LoadError, Notes, Runtime, ToolCall};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -247,6 +252,50 @@ fn folders_of(program: &Path) -> Vec<PathBuf> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Returns a call of a tool without an agent, in the name of a command.
+pub(crate) fn isolated_call(command: &str, tool: &str, arguments: &Value) -> ToolCall {
+    let id = || command.to_owned();
+    let arguments = match arguments {
+        Value::Null => "{}".to_owned(),
+        arguments => arguments.to_string(),
+    };
+    ToolCall {
+        agent_id: id(),
+        session_id: id(),
+        user_id: id(),
+        call_id: id(),
+        idempotency_key: id(),
+        segment: 0,
+        resumed: None,
+        answer: None,
+        tool: tool.to_owned(),
+        arguments,
+        deadline_ms: u32::MAX,
+    }
+}
+
+/// Returns the rulings of a call that is granted all that its tool needs: also what a capability
+/// that it declares brings with it, as writing does reading.
+pub(crate) fn rulings(tool: &ToolDefinition) -> Vec<Ruling> {
+    let needed = ToolRequirements::from(tool)
+        .capabilities_needed()
+        .into_iter();
+    needed
+        .map(|capability| Ruling {
+            capability,
+            allowed: true,
+            rule: Rule::Granted,
+        })
+        .collect()
+}
+
+/// A sink for the progress notes of a call, which nobody reads.
+pub(crate) struct Unheard;
+
+impl Notes for Unheard {
+    fn note(&self, _message: &str) {}
 }
 
 #[cfg(test)]

@@ -1,14 +1,21 @@
 //! The log: stderr, without the secrets that the host knows.
 
 use domain::redact::Redactor;
+use runtime::{Level, LogLine};
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::io::{IsTerminal, Write, stderr};
 use std::panic::PanicHookInfo;
-use std::sync::{Arc, OnceLock};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 /// The redactor of the log, once the secrets are known.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +58,61 @@ const VARIABLE: &str = "RUST_LOG";
 pub(crate) const SERVING: &str = "info";
 /// The filter of all other commands.
 pub(crate) const QUIET: &str = "warn";
+/// The filter of a command that reports warnings itself.
+const ERRORS: &str = "error";
+
+/// The lines that guests of a host of the command's own write to stderr.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GuestStderr(Arc<Mutex<Vec<LogLine>>>);
+
+impl GuestStderr {
+    /// Takes the lines until now, without those that repeat an earlier one.
+    pub(crate) fn take(&self) -> Vec<LogLine> {
+        let mut lines = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut seen = BTreeSet::new();
+        lines.retain(|line| seen.insert(line.message.clone()));
+        lines
+    }
+}
+
+impl<S: Subscriber> Layer<S> for GuestStderr {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut line = GuestLine(LogLine {
+            level: Level::Warn,
+            context: String::new(),
+            message: String::new(),
+        });
+        event.record(&mut line);
+        if line.0.context == "stderr" {
+            let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.push(line.0);
+        }
+    }
+}
+
+/// A line of a guest's, as the broker logs it.
+struct GuestLine(LogLine);
+
+impl Visit for GuestLine {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0.message = format!("{value:?}");
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "context" {
+            value.clone_into(&mut self.0.context);
+        }
+    }
+}
+
+/// Begins to log errors alone, and to keep what guests write to stderr.
+pub(crate) fn keep_guest_stderr() -> GuestStderr {
+    let kept = GuestStderr::default();
+    start(ERRORS, Some(kept.clone()));
+    kept
+}
 
 /// Reads a filter of the log as the configuration has it.
 ///
@@ -104,6 +166,10 @@ impl Chosen {
 
 /// Begins to log to stderr by a filter. That of `RUST_LOG` goes before it.
 pub(crate) fn begin(configured: &str) -> LogRedaction {
+    start(configured, None)
+}
+
+fn start(configured: &str, kept: Option<GuestStderr>) -> LogRedaction {
     let redaction = LogRedaction::default();
     let named = std::env::var_os(VARIABLE).filter(|filter| !filter.is_empty());
     let Chosen { filter, refused } = Chosen::new(named.as_deref(), configured);
@@ -111,11 +177,15 @@ pub(crate) fn begin(configured: &str) -> LogRedaction {
         stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     // A log that takes no more lines loses them: to say so on the same stderr would be a panic of
     // whoever had something to log.
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(redaction.clone())
         .with_ansi(colours)
         .log_internal_errors(false)
+        .with_filter(filter);
+    let of_guests = filter_fn(|about| about.target() == "guest");
+    tracing_subscriber::registry()
+        .with(log)
+        .with(kept.map(|kept| kept.with_filter(of_guests)))
         .init();
     std::panic::set_hook(Box::new(log_panic));
     if let Some(error) = refused {

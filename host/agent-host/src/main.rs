@@ -9,8 +9,8 @@
 //! - `cli.rs`, `cli/`: the command line and its help texts
 //! - `command.rs`, `command/`: the commands, one file each; `command/component/` and
 //!   `command/grants/` explain grants, `command/chat/` is the conversation in a terminal
-//! - `answer.rs`: the answer of a command, for people and for programs
-//! - `client.rs`: the client of a running host; `fields.rs`: fields of what it answers
+//! - `answer.rs`: the answer of a command, for people and for programs, and the fields that it shows
+//! - `client.rs`: the client of a running host
 //! - `config.rs`, `config/`: the configuration, one file a subject. The whole of it is in
 //!   `config/document.rs`, reading it in `config/file.rs`, its checks in `config/check.rs`, limits
 //!   of the whole host in `config/limits.rs`
@@ -23,8 +23,8 @@
 //! - `plugin.rs`, `plugin/`: tests of a plugin without a host, and the manifest in it
 //! - `token.rs`: the host's own token
 //! - `markdown.rs`, `markdown/`: replies as a terminal shows them
-//! - `terminal.rs`: everything that is printed; `failure.rs`: failures and exit codes;
-//!   `invocation.rs`: commands that are suggested; `log.rs`: the log, without secrets
+//! - `terminal.rs`: everything that is printed; `failure.rs`: failures, exit codes and
+//!   commands that are suggested; `log.rs`: the log, without secrets
 
 mod answer;
 mod cli;
@@ -33,10 +33,8 @@ mod command;
 mod config;
 mod dev;
 mod failure;
-mod fields;
 mod guests;
 mod init;
-mod invocation;
 mod log;
 mod markdown;
 mod models;

@@ -3,14 +3,12 @@
 //! The program carries the SDK, the interface and the templates, so that a project fits this very
 //! host and nothing but the language's own packages is fetched.
 //!
-//! - the name of a project: `new/name.rs`
-//! - the files that the program carries: `new/embedded.rs`; the interfaces of WASI 0.2 among them,
+//! - the name of a project, and the files that the program carries: `new/embedded.rs`; the interfaces of WASI 0.2 among them,
 //!   with their licence: `new/wasi/`
 //! - the files of a project: `new/project.rs`
 //! - templates: `new/templates/`, those of a kind of plugin and those of a language
 
 mod embedded;
-mod name;
 mod project;
 #[cfg(test)]
 mod tests;
@@ -23,10 +21,9 @@ use anyhow::{Context, anyhow};
 use clap::ValueEnum;
 use project::{Project, ProjectFile};
 use serde_json::json;
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The permissions of a file that is run.
 const EXECUTABLE: u32 = 0o755;
@@ -34,7 +31,7 @@ const EXECUTABLE: u32 = 0o755;
 /// Makes a project in the current folder.
 pub(crate) fn run(new: &New) -> Result<Answer, Failure> {
     let New { kind, name, lang } = new;
-    if let Some(fault) = name::fault(name) {
+    if let Some(fault) = embedded::fault(name) {
         return Err(Failure::new(Exit::Usage, anyhow!("{fault}"))
             .advise("take another name, such as `word-count`"));
     }

@@ -4,36 +4,23 @@
 //! The component is loaded as a host loads it, and called with nothing granted but a temporary
 //! folder and buckets that last as long as the call. Nothing leaves this machine.
 //!
-//! - findings, and the report of what was run: `plugin/finding.rs`, `plugin/report.rs`
-//! - what is not loaded, and why: `plugin/refused.rs`
-//! - capabilities against imports: `plugin/declared.rs`; the manifest: `plugin/manifest.rs`
-//! - sample calls of a file: `plugin/cases.rs`, `plugin/expected.rs`; arguments that are made from
-//!   a schema: `plugin/samples.rs`
-//! - calls of tools: `plugin/tools.rs`, `plugin/call.rs`, `plugin/buckets.rs`; what a guest that
-//!   trapped wrote to stderr: `plugin/stderr.rs`
-//! - conversations with agents: `plugin/conversation.rs`, `plugin/script.rs`, `plugin/view.rs`
-//! - trigger events for triggers: `plugin/trigger_events.rs`; connectors whose service is out of
-//!   reach: `plugin/offline.rs`
+//! - findings, the report of what was run, and what a guest that trapped wrote to stderr:
+//!   `plugin/finding.rs`
+//! - capabilities against imports: and of the manifest: `plugin/declared.rs`
+//! - sample calls of a file, and what they expect: `plugin/cases.rs`
+//! - calls of tools: `plugin/tools.rs`, `plugin/call.rs`
+//! - conversations with agents, on a host of their own: `plugin/conversation.rs`
+//! - trigger events for triggers, and connectors whose service is out of reach: `plugin/edge.rs`
 
-mod buckets;
 mod call;
 mod cases;
 mod conversation;
 mod declared;
-mod expected;
+mod edge;
 mod finding;
-mod manifest;
-mod offline;
-mod refused;
-mod report;
-mod samples;
-mod script;
-mod trigger_events;
 
 mod stamp;
-mod stderr;
 mod tools;
-mod view;
 
 use crate::answer::Answer;
 use crate::cli::{Plugin, Test};
@@ -41,14 +28,14 @@ use crate::command::{Place, wanted};
 use crate::config::{ComponentConfig, LimitsConfig};
 use crate::failure::{Exit, Failure};
 use crate::guests;
+use crate::log::{GuestStderr, keep_guest_stderr};
 use crate::serve::{Reach, start_runtime};
 use anyhow::{Context, anyhow};
 use broker::{Catalogue, Entry};
 use call::Kit;
 use domain::grant::{Grant, GuestLimits};
 use domain::operation::CallUsage;
-use finding::{Finding, Severity, count, summary};
-use report::{mebibytes, used};
+use finding::{Finding, Severity, count, mebibytes, summary, used};
 use runtime::{Component, Described, LoadError, Runtime};
 use serde_json::{Value, json};
 use std::fs::Permissions;
@@ -64,14 +51,14 @@ const CLOSE_PERCENT: u64 = 80;
 /// Runs the command.
 pub(crate) async fn run(what: Plugin) -> Result<Answer, Failure> {
     match what {
-        Plugin::Test(what) => test(&what).await,
+        Plugin::Test(what) => test(&what, keep_guest_stderr()).await,
         Plugin::Stamp(what) => stamp::run(&what),
     }
 }
 
-async fn test(test: &Test) -> Result<Answer, Failure> {
+async fn test(test: &Test, stderr: GuestStderr) -> Result<Answer, Failure> {
     let scratch = scratch().context("cannot make a folder for temporary files")?;
-    let report = Box::pin(tested(test, scratch.path())).await?;
+    let report = Box::pin(tested(test, scratch.path(), stderr)).await?;
     let answer = Answer::new(report.document(), report.lines());
     Ok(answer.failing(report.verdict(test.strict)))
 }
@@ -101,7 +88,7 @@ struct Loaded {
     describe: CallUsage,
 }
 
-async fn tested(test: &Test, scratch: &Path) -> Result<Report, Failure> {
+async fn tested(test: &Test, scratch: &Path, stderr: GuestStderr) -> Result<Report, Failure> {
     let limits = LimitsConfig::default();
     // Nothing is sent. With a way out, what is refused is recorded with its host.
     let reach = Reach::without_secrets().unwrap_or_default();
@@ -121,7 +108,7 @@ async fn tested(test: &Test, scratch: &Path) -> Result<Report, Failure> {
                 return Err(Failure { error, ..failure });
             }
             Some(refused) => {
-                report.tested.findings.push(refused::finding(refused));
+                report.tested.findings.push(finding::refusal(refused));
                 return Ok(report);
             }
         },
@@ -134,7 +121,7 @@ async fn tested(test: &Test, scratch: &Path) -> Result<Report, Failure> {
     });
     let findings = &mut report.tested.findings;
     findings.extend(size(component.size_bytes(), runtime.component_bytes_max()));
-    findings.extend(manifest::findings(
+    findings.extend(declared::manifest_findings(
         component.manifest(),
         component.describes(),
     ));
@@ -152,7 +139,7 @@ async fn tested(test: &Test, scratch: &Path) -> Result<Report, Failure> {
         Ok(catalogue) => catalogue,
         Err(misfit) => {
             let fix = "change it in `describe`: no host starts with it";
-            findings.push(Finding::error(refused::DESCRIBE, misfit.to_string(), fix));
+            findings.push(Finding::error(finding::DESCRIBE, misfit.to_string(), fix));
             return Ok(report);
         }
     };
@@ -161,6 +148,7 @@ async fn tested(test: &Test, scratch: &Path) -> Result<Report, Failure> {
         catalogue,
         component,
         limits: GuestLimits::default(),
+        stderr,
     };
     let played = played(&kit, test.cases.as_deref()).await?;
     report.tested.runs = played.runs;
@@ -177,8 +165,8 @@ async fn played(kit: &Kit, file: Option<&Path>) -> Result<Tested, Failure> {
             tools::test(kit, tools, &cases.unwrap_or_default()).await
         }
         (Described::Agent(agent), None) => conversation::test(kit, agent).await,
-        (Described::Trigger(trigger), None) => trigger_events::test(kit, trigger).await,
-        (Described::Connector(connector), None) => offline::test(kit, connector).await,
+        (Described::Trigger(trigger), None) => edge::test_trigger(kit, trigger).await,
+        (Described::Connector(connector), None) => edge::test(kit, connector).await,
         (described, Some(_)) => {
             let kind = described.kind();
             let error = anyhow!("the component is {kind}, and --cases has calls of tools");
@@ -200,14 +188,14 @@ async fn described(
         Err(LoadError::Busy) => return Err(anyhow!("the machine is too busy").into()),
         Err(other) => {
             let what = format!("asked a second time, {other}");
-            let findings = vec![Finding::error(refused::DESCRIBE, what, fix)];
+            let findings = vec![Finding::error(finding::DESCRIBE, what, fix)];
             return Ok((CallUsage::default(), findings));
         }
     };
     let mut findings = Vec::new();
     if again != *component.describes() {
         let what = "asked twice, it gives two different answers";
-        findings.push(Finding::error(refused::DESCRIBE, what, fix));
+        findings.push(Finding::error(finding::DESCRIBE, what, fix));
     }
     findings.extend(memory(&usage, &runtime::Config::default().describe));
     Ok((usage, findings))
@@ -218,7 +206,7 @@ fn size(bytes: u64, bytes_max: usize) -> Option<Finding> {
     let most = bytes_max as u64;
     is_close(bytes, most).then(|| {
         Finding::warning(
-            refused::COMPONENT,
+            finding::COMPONENT,
             format!("it has {bytes} bytes, and a host loads {most} at most"),
             "build it with opt-level `s` and strip it",
         )
@@ -229,7 +217,7 @@ fn size(bytes: u64, bytes_max: usize) -> Option<Finding> {
 fn memory(usage: &CallUsage, limits: &GuestLimits) -> Option<Finding> {
     is_close(usage.memory_bytes_peak, limits.memory_bytes_max).then(|| {
         Finding::warning(
-            refused::DESCRIBE,
+            finding::DESCRIBE,
             format!(
                 "it uses {} of the {} that it may have",
                 mebibytes(usage.memory_bytes_peak),
@@ -250,7 +238,7 @@ impl Report {
             None => vec![format!("{} was not loaded", self.file)],
             Some(loaded) => loaded.lines(&self.file),
         };
-        lines.extend(self.tested.runs.iter().map(report::Run::line));
+        lines.extend(self.tested.runs.iter().map(finding::Run::line));
         let mut findings: Vec<&Finding> = self.tested.findings.iter().collect();
         findings.sort_by_key(|finding| finding.severity);
         lines.extend(findings.into_iter().flat_map(Finding::lines));
@@ -259,7 +247,7 @@ impl Report {
     }
 
     fn document(&self) -> Value {
-        let runs = self.tested.runs.iter().map(report::Run::document);
+        let runs = self.tested.runs.iter().map(finding::Run::document);
         let mut document = json!({
             "file": self.file,
             "wit": self.wit_version(),
@@ -278,7 +266,7 @@ impl Report {
     /// when it was not loaded.
     fn wit_version(&self) -> &'static str {
         let loaded = self.loaded.as_ref();
-        loaded.map_or_else(refused::wit_version, |loaded| {
+        loaded.map_or_else(finding::wit_version, |loaded| {
             loaded.component.wit_version()
         })
     }

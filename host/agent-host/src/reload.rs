@@ -6,39 +6,32 @@
 //!
 //! ## Where things are
 //!
-//! - keeping up with the file, requests and SIGHUP while the host serves: `reload/keep.rs`
-//! - looks at files, and the files that a configuration names: `reload/watch.rs`, `reload/files.rs`
-//! - the code of the components, loaded or kept: `reload/code.rs`
-//! - what the file would change, and what it leaves behind: `reload/pending.rs`
-//! - granted folders in whose places others are: `reload/folders.rs`
-//! - what is told of a change or a refusal: `reload/tell.rs`, `reload/report.rs`,
-//!   `reload/refused.rs`
+//! - looks at files: `reload/watch.rs`
+//! - the files that a configuration names, with code that is loaded or kept, and granted folders
+//!   in whose places others are: `reload/files.rs`
+//! - keeping up with the file, requests and SIGHUP, and changes that the file would make:
+//!   `reload/pending.rs`
+//! - what is told of a change or a refusal: `reload/report.rs`, `reload/refused.rs`
 
-mod code;
 mod files;
-mod folders;
-mod keep;
 pub(crate) mod pending;
 mod refused;
 mod report;
-mod tell;
 pub(crate) mod watch;
 
 pub(crate) use files::no_sources;
-pub(crate) use keep::{ReloadChannels, keep_up};
+pub(crate) use pending::{ReloadChannels, keep_up};
 pub(crate) use refused::Refused;
 
 use crate::config::{self, Config, LoadError, Loaded, ReloadMode};
 use crate::failure::{Exit, Failure};
-use crate::guests;
-use crate::models;
 use crate::serve::{
     Reach, command_runtime, edge_settings, folders_of, http_egress, open_folders, refuse_errors,
     skill_folders, startable, warnings,
 };
 use crate::terminal::Terminal;
+use crate::{guests, models};
 use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
-use code::{has_code_of, paths_of};
 use domain::definition::DefinitionId;
 use domain::difference::{Difference, differences};
 use domain::digest::Digest;
@@ -46,7 +39,7 @@ use domain::event::ReloadCause;
 use domain::skill::SkillFolder;
 use domain::user::UserId;
 use edge::Edge;
-use files::{digests, products, scripts};
+use files::{digests, has_code_of, paths_of, products, scripts};
 use runtime::Runtime;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -415,7 +408,7 @@ impl Reloading {
         self.report(&before, &replaced.config);
         Ok(Outcome {
             folders_opened,
-            left_behind: tell::content(&left_behind),
+            left_behind: refused::content(&left_behind),
             ..self.outcome(reloaded, differences)
         })
     }

@@ -1,24 +1,18 @@
 //! Running the host: opening everything in order, and closing it in the reverse.
 
-mod announcing;
-mod listening;
-mod startable;
-mod stopping;
+mod lifecycle;
 
-pub(crate) use announcing::warnings;
-pub(crate) use startable::startable;
+pub(crate) use lifecycle::{startable, warnings};
 
 use crate::cli::{self, COMPILE_COMMAND};
 use crate::config::{self, Config, Finding, LimitsConfig, Loaded, Severity, out_of_range};
 use crate::dev::Dev;
 use crate::failure::{Exit, Failure};
-use crate::guests;
 use crate::log::LogRedaction;
 use crate::reload::watch::SourceScan;
 use crate::reload::{self, Host, ReloadChannels, Reloading};
 use crate::terminal::Terminal;
-use crate::token;
-use announcing::announce;
+use crate::{guests, token};
 use anyhow::{Context, anyhow};
 use api::{Access, Api, Clock, Identity, Server, Stopper};
 use broker::{AfterRestore, Broker, Catalogue, Entry};
@@ -28,6 +22,7 @@ use domain::secret::Secrets;
 use domain::skill::SkillFolder;
 use edge::{Edge, EdgeParts, EdgeSettings};
 use egress::{Egress, Resolve, SystemResolver};
+use lifecycle::{Stopping, announce};
 use llm::Gateway;
 use runtime::{Compiler, Runtime};
 use std::fs::OpenOptions;
@@ -36,7 +31,6 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stopping::Stopping;
 use store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
@@ -101,7 +95,7 @@ pub(crate) async fn serve(
     let server_config = &loaded.config.server;
     let limits = server_config.limits;
     let server = Server::bind(server_config.listen, limits)
-        .map_err(|error| listening::failure(error, &loaded))?;
+        .map_err(|error| lifecycle::failure(error, &loaded))?;
     let address = server.address()?;
     let stopper = server.stopper();
     let access = access(&loaded, &token, address, broker_deps.clock.clone())?.proving_by(proof_key);

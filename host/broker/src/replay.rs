@@ -66,6 +66,18 @@ pub async fn replay(
     catalogue: &Catalogue,
     id: RunId,
 ) -> Result<Vec<(u32, ReplayVerdict)>, ReplayError> {
+    replay_seeded(store, runtime, catalogue, id, None).await
+}
+
+/// Does the same with other randomness than was recorded, if there is a seed for it.
+#[boxed]
+pub async fn replay_seeded(
+    store: &Store,
+    runtime: &Runtime,
+    catalogue: &Catalogue,
+    id: RunId,
+    seed: Option<Digest>,
+) -> Result<Vec<(u32, ReplayVerdict)>, ReplayError> {
     let mut verdicts = Vec::new();
     let mut run: Option<Run> = None;
     let mut version = 0;
@@ -85,7 +97,11 @@ pub async fn replay(
                 return Ok(verdicts);
             };
             if let (Some(run), Event::RunStepped(stepped)) = (&run, &event) {
-                let verdict = again(store, runtime, catalogue, run, stepped).await?;
+                let basis = Basis {
+                    seed: seed.unwrap_or(stepped.basis.seed),
+                    ..stepped.basis.clone()
+                };
+                let verdict = again(store, runtime, catalogue, run, stepped, &basis).await?;
                 verdicts.push((stepped.step, verdict));
             }
             run = Some(match run {
@@ -120,6 +136,7 @@ async fn again(
     catalogue: &Catalogue,
     run: &Run,
     stepped: &RunStepped,
+    basis: &Basis,
 ) -> Result<ReplayVerdict, DriverError> {
     if run.started.compacts.is_some() {
         // Only the run and the news decide there.
@@ -155,7 +172,7 @@ async fn again(
             &code.component,
             Arc::new(view),
             &stepped.news,
-            &stepped.basis,
+            basis,
         )
         .await;
     let Outcome::Returned(returned) = result.outcome else {

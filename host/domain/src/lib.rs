@@ -41,7 +41,7 @@ pub use thread::{
 };
 pub use values::{
     backoff, chain, clock, difference, digest, error_code, file, id, json, limits, ranges, refusal,
-    schema, shown, time,
+    sample, schema, shown, time,
 };
 pub use work::{
     account, approval, basis, budget, connector, delegate, direct_message, dispatch, hints,

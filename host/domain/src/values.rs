@@ -18,6 +18,7 @@
 //! - limits of a turn, a step or an input, and ranges of configured numbers: `limits.rs`,
 //!   `ranges.rs`
 //! - refusals in one form: `refusal.rs`
+//! - values that are made up from a JSON Schema: `sample.rs`
 //! - characters that change what is shown: `shown.rs`
 //! - conversions from and to text, written once: `text.rs`
 
@@ -33,6 +34,7 @@ pub mod json;
 pub mod limits;
 pub mod ranges;
 pub mod refusal;
+pub mod sample;
 pub mod schema;
 pub mod shown;
 pub(crate) mod text;

@@ -1,6 +1,6 @@
 //! The commands about the configuration: grants, components, models; keys and the token.
 
-use super::lifetime::Lifetime;
+use super::scopes::Lifetime;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

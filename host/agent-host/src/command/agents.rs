@@ -1,10 +1,9 @@
-//! `agents tree`, `agents definitions`, `agents make`, `agents remove` and `agents sessions`.
+//! The commands on agents, on their notes (`memory`), and on their prompts.
 
-use crate::answer::{Answer, Row, table};
-use crate::cli::Agents;
+use crate::answer::{Answer, Row, list, number, table, text};
+use crate::cli::{Agents, Memory, Prompt};
 use crate::client::{Client, parameters, segment};
 use crate::failure::Failure;
-use crate::fields::{list, number, text};
 use serde_json::{Value, json};
 
 /// Runs the command.
@@ -122,6 +121,90 @@ fn branch(entry: &Value, depth: usize, paths: &[Value], lines: &mut Vec<String>)
     for entry in below.filter(|it| !path.is_empty() && text(it, "/parent_path") == path) {
         branch(entry, depth + 1, paths, lines);
     }
+}
+
+/// Runs the command.
+pub(super) async fn memory(client: &Client, what: Memory) -> Result<Answer, Failure> {
+    let of = |agent: &str| format!("/api/agents/{}", segment(agent));
+    Ok(match what {
+        Memory::List { agent, limit } => {
+            let path = format!("{}/memory?limit={limit}", of(&agent));
+            Answer::list(
+                client.get(&path).await?,
+                "/notes",
+                row,
+                "there are no notes",
+            )
+        }
+        Memory::Search {
+            words,
+            agent,
+            limit,
+        } => {
+            let words = segment(&words.join(" "));
+            let path = format!("{}/memory?q={words}&limit={limit}", of(&agent));
+            Answer::list(client.get(&path).await?, "/notes", row, "nothing was found")
+        }
+        Memory::Forget { id, agent } => {
+            let path = format!("{}/memory/{}", of(&agent), segment(&id));
+            let forgotten = client.delete(&path).await?;
+            Answer::line(forgotten, format!("the note {id} is forgotten"))
+        }
+        Memory::Read { session } => {
+            let path = format!("/api/sessions/{}?from=1&to=0", segment(&session));
+            let found = client.get(&path).await?;
+            let agent = of(text(&found, "/agent_id"));
+            let path = format!("{agent}/sessions/{}/memory", segment(&session));
+            let begun = client.post(&path, &json!({})).await?;
+            Answer::line(begun, format!("the session {session} is read into notes"))
+        }
+    })
+}
+
+fn row(note: &Value) -> Row {
+    let cells = ["{/note_id}", "{/time}", "{/user_id}"];
+    Row::of(
+        note,
+        &cells,
+        &["{/text}", "{?/untrusted}(from outside content)"],
+    )
+}
+
+/// Runs the command.
+pub(super) async fn prompt(client: &Client, what: Prompt) -> Result<Answer, Failure> {
+    let Prompt::Show { agent, session } = what;
+    let mut path = format!("/api/agents/{}/prompt", segment(&agent));
+    if let Some(session) = session {
+        path = format!("{path}?session={}", segment(&session));
+    }
+    let answer = client.get(&path).await?;
+    let lines = lines(&answer);
+    Ok(Answer::new(answer, lines))
+}
+
+/// Returns the lines of a prompt: each part and each tool under its name and its tokens.
+fn lines(answer: &Value) -> Vec<String> {
+    let title = |what: &str, tokens: u64| format!("--- {what} ({tokens} tokens)");
+    let mut lines = Vec::new();
+    for part in list(answer, "/parts") {
+        lines.push(title(text(part, "/name"), number(part, "/tokens")));
+        lines.extend(text(part, "/text").lines().map(str::to_owned));
+        lines.push(String::new());
+    }
+    let mut of_tools = 0;
+    for tool in list(answer, "/tools") {
+        let tokens = number(tool, "/tokens");
+        of_tools += tokens;
+        lines.push(title(&format!("tool {}", text(tool, "/name")), tokens));
+        lines.extend(text(tool, "/description").lines().map(str::to_owned));
+        lines.extend(tool.pointer("/arguments").map(Value::to_string));
+        lines.push(String::new());
+    }
+    if of_tools > 0 {
+        lines.push(title("tools", of_tools));
+    }
+    lines.push(title("all", number(answer, "/tokens")));
+    lines
 }
 
 #[cfg(test)]

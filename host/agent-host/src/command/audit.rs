@@ -3,24 +3,19 @@
 #[cfg(test)]
 mod tests;
 
+use crate::answer::{list, text};
 use crate::cli::Audit;
 use crate::client::{Client, Log, code_of, parameters, segment};
 use crate::config::closest;
 use crate::failure::Failure;
-use crate::fields::{list, text};
 use crate::terminal::Terminal;
-use domain::delegate;
-use domain::direct_message;
 use domain::error_code::ErrorCode;
 use domain::event::OPERATOR_READ;
 use domain::grant::capability::{ENV_READ, FILES_READ, FILES_WRITE, NET_HTTP, SECRETS_USE};
 use domain::id::AgentId;
-use domain::memory;
 use domain::outbound_message::{ANSWER, DELIVER};
-use domain::panels;
 use domain::ruling::{AGENT_CALL, MODEL_CALL, PROGRAM_RUN, STEP, TOOL_CALL};
-use domain::skill;
-use domain::trigger;
+use domain::{delegate, direct_message, memory, panels, skill, trigger};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -1,28 +1,23 @@
 //! `chat`: a conversation in the terminal, or of lines that are piped in.
 
 mod command;
-mod editor;
 mod input;
-mod line;
 mod open;
 mod question;
 mod scene;
-mod switching;
 
+use crate::answer::{is_true, list, number, text};
 use crate::cli::Chat;
 use crate::client::{Client, Frames, Refused};
 use crate::config::Loaded;
+use crate::failure;
 use crate::failure::{Exit, Failure};
-use crate::fields::{is_true, list, number, text};
-use crate::invocation;
 use crate::terminal::{Shade, Terminal, clean};
 use anyhow::anyhow;
 use command::Command;
 use domain::error_code::ErrorCode;
-use editor::{Editor, Printer, TerminalSettings};
 use futures::StreamExt;
-use input::{Input, InputError, Typed};
-use line::Line;
+use input::{Editor, Input, InputError, Line, Printer, TerminalSettings, Typed};
 use open::{
     first_recalled, going_on, has_ended, lasting, open_session, question, stream_path,
     with_last_messages, without_messages,
@@ -156,7 +151,7 @@ impl<'a> Conversation<'a> {
         if has_ended(&opened) {
             let error = anyhow!("the session {id} has ended ({})", text(&opened, "/status"));
             return Err(Failure::new(Exit::Refused, error)
-                .advise(invocation::command(loaded, &format!("session show {id}"))));
+                .advise(failure::command(loaded, &format!("session show {id}"))));
         }
         // A new session is streamed from its beginning, another from where it was read: nothing is
         // missed, and what comes twice is known by its ids.

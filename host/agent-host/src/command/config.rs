@@ -1,7 +1,7 @@
 //! `config schema`, `config check`, `config diff` and `config apply`.
 
 use super::pending::{Pending, found_in};
-use super::reload;
+use super::status;
 use crate::answer::Answer;
 use crate::cli::Config;
 use crate::client::Client;
@@ -42,7 +42,7 @@ pub(super) async fn run(
         Config::Apply => {
             let loaded = load()?;
             refuse_other_file(&Pending::ask(&loaded).await?, &loaded)?;
-            reload::run(&Client::new(&loaded)?).await
+            status::reload(&Client::new(&loaded)?).await
         }
     }
 }

@@ -1,11 +1,10 @@
 //! `connector list`, the keys of users (`bind`, `unbind`), pairing codes (`pairings`, `pair`,
 //! `unpair`) and what is sent (`outbound-messages`, `requeue`, `test`).
 
-use crate::answer::{Answer, Row};
+use crate::answer::{Answer, Row, list, text};
 use crate::cli::Connector;
 use crate::client::{Client, code_of, parameters, segment};
 use crate::failure::Failure;
-use crate::fields::{list, text};
 use anyhow::anyhow;
 use domain::error_code::ErrorCode;
 use serde_json::{Value, json};

@@ -1,10 +1,9 @@
 //! `dead-letter list`, `dead-letter show`, `dead-letter requeue` and `dead-letter drop`.
 
-use crate::answer::{Answer, Row};
+use crate::answer::{Answer, Row, is_true, text};
 use crate::cli::DeadLetter;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
-use crate::fields::{is_true, text};
 use serde_json::{Value, json};
 
 /// The details of a dead letter.

@@ -7,11 +7,10 @@
 //! first of them is imported, all of the file is read here and every batch is looked at by the
 //! host.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, number, text};
 use crate::client::{Client, Refused};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
-use crate::fields::{number, text};
 use anyhow::{Context, anyhow};
 use domain::import::{FORMAT, OldSessions, Voucher, read};
 use domain::time::Timestamp;

@@ -1,14 +1,12 @@
 //! `key create`, `key list`, `key revoke` and `token show`.
 
 use super::dead_letter::because;
-use crate::answer::{Answer, Row};
+use crate::answer::{Answer, Row, list, text};
 use crate::cli::Key;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::fields::{list, text};
-use crate::invocation;
-use crate::token;
+use crate::{failure, token};
 use domain::key::ApiKey;
 use serde_json::{Value, json};
 
@@ -66,7 +64,7 @@ pub(super) fn token(loaded: &Loaded) -> Result<Answer, Failure> {
         Some(_) => failure,
         None => failure.advise(format!(
             "start the host once: {}",
-            invocation::command(loaded, "serve")
+            failure::command(loaded, "serve")
         )),
     })?;
     let document = json!({ "token": token, "file": file });

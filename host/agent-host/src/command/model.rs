@@ -1,10 +1,9 @@
 //! `model`: the models of a running host, and whether their providers answer.
 
-use crate::answer::{Answer, Row};
+use crate::answer::{Answer, Row, list, text};
 use crate::cli::Model;
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
-use crate::fields::{list, text};
 use anyhow::anyhow;
 use serde_json::Value;
 

@@ -2,13 +2,13 @@
 //! finds in the host's own environment.
 
 use super::{changes, warnings_of_code};
+use crate::answer::{is_true, list, text};
 use crate::client::Client;
 use crate::config::{
     Finding, InForce, LeftBehind, Loaded, Severity, check_with_commands, kept_of, left_behind,
     read_at_a_start, unfit,
 };
 use crate::failure::Failure;
-use crate::fields::{is_true, list, text};
 use crate::reload::pending::{tools, whole};
 use crate::serve::{load_catalogue, refuse_errors};
 use api::PendingChange;

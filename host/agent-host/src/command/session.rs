@@ -2,19 +2,19 @@
 //!
 //! The commands about the tree of turns and about files are in the modules below.
 
-mod carry;
 mod tree;
 
-use super::usage::money;
-use crate::answer::{Answer, Row, details, table};
+use super::record::money;
+use crate::answer::{Answer, Row, details, is_true, list, number, table, text};
 use crate::cli::Session;
 use crate::client::{Client, parameters, query, segment};
 use crate::config::Loaded;
+use crate::failure;
 use crate::failure::{Exit, Failure};
-use crate::fields::{is_true, list, number, text};
-use crate::invocation;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
+use domain::id::AgentId;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// The numbers of a session. `/context/shown` is made of its context.
 const STATS: [(&str, &str); 8] = [
@@ -52,7 +52,7 @@ pub(super) async fn run(loaded: &Loaded, what: Session) -> Result<Answer, Failur
     Ok(match what {
         Session::List { agent, all, limit } => {
             let agents = agents(client, agent.as_deref(), all).await?;
-            let hint = invocation::command(loaded, "chat");
+            let hint = failure::command(loaded, "chat");
             sessions(client, &agents, usize::from(limit), &hint).await?
         }
         Session::Show { id, from, to } => {
@@ -71,8 +71,8 @@ pub(super) async fn run(loaded: &Loaded, what: Session) -> Result<Answer, Failur
         }
         Session::Tree { id } => tree::tree(client, &id).await?,
         Session::Diff { a, b } => tree::diff(client, &a, &b).await?,
-        Session::Export { id, dialect } => carry::export(client, &id, &dialect).await?,
-        Session::Import { file, agent } => carry::import(client, &file, &agent).await?,
+        Session::Export { id, dialect } => export(client, &id, &dialect).await?,
+        Session::Import { file, agent } => import(client, &file, &agent).await?,
         Session::Search {
             words,
             agent,
@@ -322,6 +322,52 @@ fn session_lines(session: &Value) -> Vec<String> {
         )
     }));
     lines
+}
+
+/// Returns a session as a file.
+async fn export(client: &Client, id: &str, dialect: &str) -> Result<Answer, Failure> {
+    let path = format!(
+        "{}/export?dialect={}",
+        path_of(client, id).await?,
+        segment(dialect)
+    );
+    Ok(Answer::file(client.get_bytes(&path).await?))
+}
+
+/// Imports a session from a file.
+async fn import(client: &Client, file: &Path, agent: &str) -> Result<Answer, Failure> {
+    let bytes = std::fs::read(file).with_context(|| format!("`{}` cannot be read", file.display()));
+    let bytes = bytes.map_err(|error| Failure::new(Exit::Usage, error))?;
+    let agent = whose(client, agent).await?;
+    let path = format!("/api/agents/{}/sessions/import", segment(&agent));
+    let imported = client.post_bytes(&path, bytes).await?;
+    let passed_over = list(&imported, "/passed_over").iter();
+    let passed_over = passed_over.filter_map(Value::as_str);
+    let passed_over: Vec<String> = passed_over.map(|it| format!("passed over: {it}")).collect();
+    let what = "session {/session_id}: {/turns} turns came in, {/known} were here before, \
+                {/left_out} lines have no place here";
+    let mut answer = Answer::filled(imported, what);
+    answer.lines.extend(passed_over);
+    Ok(answer)
+}
+
+/// Returns the agent that a name stands for. A definition stands for the caller's agent of it,
+/// which is made if there is none.
+async fn whose(client: &Client, named: &str) -> Result<String, Failure> {
+    if named.starts_with('/') || named.parse::<AgentId>().is_ok() {
+        return Ok(named.to_owned());
+    }
+    let agents = client.get_all("/api/agents?limit=200", "/agents").await?;
+    let end = format!("/agent/{named}");
+    let is_of = |agent: &&Value| {
+        text(agent, "/definition") == named && text(agent, "/path").ends_with(&end)
+    };
+    if let Some(own) = agents.iter().find(is_of) {
+        return Ok(text(own, "/id").to_owned());
+    }
+    let wanted = json!({ "definition": named });
+    let made = client.post("/api/agents", &wanted).await?;
+    Ok(text(&made, "/id").to_owned())
 }
 
 #[cfg(test)]

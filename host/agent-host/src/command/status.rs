@@ -1,9 +1,10 @@
-//! `status`: a running host in numbers.
+//! `status`, `clock` and `reload`: a running host in numbers, its time, and its configuration read
+//! again.
 
-use crate::answer::{Answer, details};
+use crate::answer::{Answer, details, list, number, text};
+use crate::cli::Clock;
 use crate::client::Client;
 use crate::failure::Failure;
-use crate::fields::{list, number, text};
 use serde_json::{Value, json};
 
 /// Seconds of a minute, an hour and a day.
@@ -102,6 +103,78 @@ pub(super) fn size(bytes: u64) -> String {
             format!("{}.{} {name}", tenths / 10, tenths % 10)
         },
     )
+}
+
+/// Runs the command.
+pub(super) async fn clock(client: &Client, what: &Clock) -> Result<Answer, Failure> {
+    let clock = match what {
+        Clock::Show => client.get("/api/clock").await?,
+        Clock::Confirm => client.post("/api/clock/confirm", &json!({})).await?,
+    };
+    let lines = clock_lines(&clock);
+    Ok(Answer::new(clock, lines))
+}
+
+fn clock_lines(clock: &Value) -> Vec<String> {
+    let mut lines = details(clock, &[("host", "{/now}"), ("wall clock", "{/wall}")]);
+    if clock.get("jump").is_some() {
+        lines.push(format!(
+            "the wall clock jumped ahead by {} s; the host follows in {} s, or when it is \
+             confirmed",
+            seconds(clock, "/jump/ms"),
+            seconds(clock, "/jump/left_ms")
+        ));
+    }
+    if clock.get("gap").is_some() {
+        lines.push(format!(
+            "{} s before the start may not have passed; they count in {} s, or when it is \
+             confirmed",
+            seconds(clock, "/gap/ms"),
+            seconds(clock, "/gap/left_ms")
+        ));
+    }
+    if clock.get("credentials").is_some() {
+        lines.push(format!(
+            "credentials end by {}: the wall clock was confirmed while it was behind",
+            text(clock, "/credentials")
+        ));
+    }
+    lines
+}
+
+/// Milliseconds as seconds.
+fn seconds(document: &Value, pointer: &str) -> u64 {
+    number(document, pointer).div_ceil(1_000)
+}
+
+/// Runs the command.
+pub(super) async fn reload(client: &Client) -> Result<Answer, Failure> {
+    let reloaded = client.post("/api/config/reload", &json!({})).await?;
+    let lines = reload_lines(&reloaded);
+    Ok(Answer::new(reloaded, lines))
+}
+
+fn reload_lines(reloaded: &Value) -> Vec<String> {
+    let line = |what: &str, reported: &str| format!("{what:<10}  {reported}");
+    let configuration = text(reloaded, "/configuration");
+    let mut lines = vec![match configuration == text(reloaded, "/replaces") {
+        true => line("unchanged", configuration),
+        false => line("in force", configuration),
+    }];
+    let differences = list(reloaded, "/differences").iter();
+    lines.extend(differences.map(|it| line(text(it, "/change"), text(it, "/key"))));
+    let left_out = number(reloaded, "/left_out");
+    lines.extend((left_out > 0).then(|| format!("and {left_out} more")));
+    let definitions = number(reloaded, "/definitions_left_out");
+    lines.extend((definitions > 0).then(|| {
+        let what = format!("definitions of users that fit no template any more: {definitions}");
+        line("left out", &what)
+    }));
+    let reported = |pointer| list(reloaded, pointer).iter().filter_map(Value::as_str);
+    lines.extend(reported("/folders_opened").map(|it| line("opened anew", it)));
+    lines.extend(reported("/left_behind").map(|it| line("warning", it)));
+    lines.extend(reported("/needs_restart").map(|it| format!("after a restart only: {it}")));
+    lines
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! `task list`, `task show`, `task cancel` and `task stats`.
 
-use crate::answer::{Answer, Row};
+use crate::answer::{Answer, Row, text};
 use crate::cli::Task;
 use crate::client::{Client, parameters, query, segment};
 use crate::failure::Failure;
-use crate::fields::text;
 use serde_json::{Value, json};
 
 /// The details of a task.

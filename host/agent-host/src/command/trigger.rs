@@ -1,12 +1,11 @@
 //! `trigger list`, `trigger show`, `trigger run`, `trigger pause`, `trigger resume`, `trigger
 //! history` and `trigger remove`.
 
-use crate::answer::{Answer, Row, details, table};
+use crate::answer::{Answer, Row, details, list, number, shown, table, text};
 use crate::cli::Trigger;
 use crate::client::{Client, code_of, parameters, segment};
 use crate::config::{Config, Loaded, odd_targets};
 use crate::failure::Failure;
-use crate::fields::{list, number, shown, text};
 use domain::error_code::ErrorCode;
 use domain::trigger::{TriggerSpec, TriggerTarget};
 use serde_json::{Value, json};

@@ -1,13 +1,14 @@
-//! Checks of agents' entries that are well-formed but may still be wrong.
+//! Checks of agents and personas that are well-formed but may still be wrong, and the model that an
+//! agent's `chat.provider` chooses.
 
 use super::document::Config;
-use super::finding::{Finding, error, warning};
-use super::key::nearest;
-use super::{chat_provider, external, known, patterns};
+use super::finding::{Finding, error, meant_of, warning};
+use super::{external, finding, patterns};
 use domain::definition::{Definition, ToolExposure, check_appearance};
 use domain::grant::PatternList;
 use domain::id::AgentId;
-use domain::user::RESERVED_WORDS;
+use domain::user::{RESERVED_WORDS, UserId};
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// The built-in component of agents that name none.
@@ -35,9 +36,6 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
                 format!("`{id}` is defined twice; give one of them another agentId"),
             ));
         }
-        if let Err((name, message)) = definition.check_limits() {
-            findings.push(error(key(name), message));
-        }
         if let Err(unfit) = definition.generation.check() {
             let key = key(&format!("generation.{}", unfit.field));
             findings.push(error(key, unfit.message));
@@ -57,12 +55,12 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             let said = said_of_tools(definition).into_iter();
             findings.extend(said.map(|name| warning(key(name), message)));
         }
-        let missing = known::no_component(config, definition.driver());
+        let missing = finding::no_component(config, definition.driver());
         findings.extend(missing.map(|message| error(key("component"), message)));
         let model = definition.model.as_ref();
         if let Some(model) = model.filter(|model| config.model(model).is_none()) {
             findings.push(error(key("model"), no_model(config, model)));
-        } else if let Err(message) = chat_provider::model(config, definition) {
+        } else if let Err(message) = chosen_model(config, definition) {
             findings.push(error(key("chat.provider"), message));
         }
         check_models(config, definition, &key, findings);
@@ -100,7 +98,7 @@ fn check_models(
             findings.push(warning(format!("{field}[{index}]"), reported));
         }
     }
-    let chosen = || chat_provider::model(config, definition).ok().flatten();
+    let chosen = || chosen_model(config, definition).ok().flatten();
     let default = config.model_by_default().map(|(alias, _)| alias);
     let is_chosen = definition.model.is_some() || chosen().is_some();
     if let Some(alias) = default.filter(|alias| !is_chosen && config.is_program(alias))
@@ -232,11 +230,9 @@ fn check_lists(definition: &Definition, key: &dyn Fn(&str) -> String, findings: 
 /// Returns the message about a model that is not configured.
 pub(super) fn no_model(config: &Config, model: &str) -> String {
     let known: Vec<&str> = config.models.keys().map(String::as_str).collect();
-    let fix = match (nearest(model, &known), known.as_slice()) {
-        (Some(nearest), _) => format!("did you mean `{nearest}`?"),
-        (None, []) => format!("add it: `[models.{model}]` with its `provider` and `model`"),
-        (None, known) => format!("there are `{}`", known.join("`, `")),
-    };
+    let fix = meant_of(model, &known, || {
+        format!("add it: `[models.{model}]` with its `provider` and `model`")
+    });
     format!("there is no model `{model}` in `models`; {fix}")
 }
 
@@ -290,7 +286,7 @@ fn without_tools(config: &Config, definition: &Definition) -> Option<&'static st
     if definition.driver() != ASSISTANT {
         return None;
     }
-    let by_provider = || chat_provider::model(config, definition).ok().flatten();
+    let by_provider = || chosen_model(config, definition).ok().flatten();
     let model = match definition.model.as_deref().or_else(by_provider) {
         Some(name) => config.model(name),
         None => config.model_by_default(),
@@ -338,4 +334,168 @@ fn said_of_tools(definition: &Definition) -> Vec<&'static str> {
     ];
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
     said.map(|(name, _)| name).collect()
+}
+
+/// Returns the alias of the model that an agent's `chat.provider` chooses. It is the default model
+/// if that is at the provider, or else the provider's only one. A provider is named by its name in
+/// `providers` or, if none has that name, by its kind.
+///
+/// None when the agent names no provider or also a model, or when no model is configured at all,
+/// which is a finding of its own.
+///
+/// # Errors
+/// No model is at that provider, more than one is, or the agent's model is elsewhere.
+pub(super) fn chosen_model<'a>(
+    config: &'a Config,
+    definition: &Definition,
+) -> Result<Option<&'a str>, String> {
+    let Some(meant) = definition
+        .chat
+        .provider
+        .as_deref()
+        .filter(|_| !config.models.is_empty())
+    else {
+        return Ok(None);
+    };
+    let is_kind = |name: &str| {
+        config
+            .providers
+            .get(name)
+            .is_some_and(|provider| json!(provider.kind) == *meant)
+    };
+    let by_name = config.providers.contains_key(meant);
+    let is_there = |model: &llm::ModelConfig| {
+        if by_name {
+            model.provider == meant
+        } else {
+            is_kind(&model.provider)
+        }
+    };
+    if let Some((alias, model)) = definition
+        .model
+        .as_deref()
+        .and_then(|name| config.model(name))
+    {
+        if is_there(model) {
+            return Ok(None);
+        }
+        return Err(format!(
+            "the agent's model `{alias}` is at `{}` and not at `{meant}`; leave one of the two out",
+            model.provider
+        ));
+    }
+    if let Some((alias, _)) = config
+        .model_by_default()
+        .filter(|(_, model)| is_there(model))
+    {
+        return Ok(Some(alias));
+    }
+    let there: Vec<&str> = config
+        .models
+        .iter()
+        .filter(|(_, model)| is_there(model))
+        .map(|(alias, _)| alias.as_str())
+        .collect();
+    only_one(config, meant, &there).map(Some)
+}
+
+/// Returns the only one of the models at a provider.
+fn only_one<'a>(config: &Config, meant: &str, there: &[&'a str]) -> Result<&'a str, String> {
+    let quoted = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match there {
+        [alias] => Ok(*alias),
+        [] => {
+            let known: Vec<&str> = config.providers.keys().map(String::as_str).collect();
+            Err(format!(
+                "no model of `models` is at a provider of the name or kind `{meant}`; providers \
+                 are {}",
+                quoted(&known)
+            ))
+        }
+        several => Err(format!(
+            "{} are at `{meant}`: say which one with `model`",
+            quoted(several)
+        )),
+    }
+}
+
+/// Finds all faults of the personas, one by one and beside each other.
+pub(super) fn check_personas(config: &Config, findings: &mut Vec<Finding>) {
+    let mut seen = BTreeSet::new();
+    for (index, persona) in config.personas.iter().enumerate() {
+        let key = |name: &str| format!("personas[{index}].{name}");
+        if !seen.insert(&persona.id) {
+            findings.push(error(
+                key("id"),
+                format!(
+                    "`{}` is defined twice; give one of them another id",
+                    persona.id
+                ),
+            ));
+        }
+        if !config
+            .agents
+            .iter()
+            .any(|agent| agent.agent_id == persona.agent)
+        {
+            findings.push(error(
+                key("agent"),
+                format!("there is no agent `{}` in `agents`", persona.agent),
+            ));
+        }
+        for (place, user) in persona.users.iter().flatten().enumerate() {
+            if let Err(wrong) = user.parse::<UserId>() {
+                findings.push(error(key(&format!("users[{place}]")), wrong.to_string()));
+            }
+        }
+        for (list, entries) in [
+            ("toolAllowlist", &persona.tool_allowlist),
+            ("toolDenylist", &persona.tool_denylist),
+            ("capabilityAllowlist", &persona.capability_allowlist),
+            ("capabilityDenylist", &persona.capability_denylist),
+            ("agentDenylist", &persona.agent_denylist),
+            ("modelAllowlist", &persona.model_allowlist),
+        ] {
+            findings.extend(patterns::entries(&key(list), entries.as_ref()));
+        }
+        let models = persona.model_allowlist.as_ref();
+        findings.extend(patterns::models(
+            &key("modelAllowlist"),
+            models,
+            &config.models,
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::findings;
+
+    #[test]
+    fn what_is_wrong_with_a_persona_is_told_with_its_key() {
+        let text = "[[agents]]\nagentId = \"a\"\ndisplayName = \"A\"\n\
+            [[personas]]\nid = \"home\"\ndisplayName = \"Home\"\nagent = \"b\"\nusers = [\"ada\", \
+            \"a b\"]\ntoolDenylist = [\"\"]\n\
+            [[personas]]\nid = \"home\"\ndisplayName = \"Again\"\nagent = \"a\"\n";
+        let reported: Vec<String> = findings(text)
+            .into_iter()
+            .map(|(_, key, _)| key)
+            .filter(|key| key.starts_with("personas"))
+            .collect();
+        assert_eq!(
+            reported,
+            [
+                "personas[0].agent",
+                "personas[0].users[1]",
+                "personas[0].toolDenylist[0]",
+                "personas[1].id"
+            ]
+        );
+    }
 }

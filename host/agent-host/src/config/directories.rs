@@ -1,19 +1,22 @@
-//! Checks of the folders that a component is granted.
+//! Checks of the folders that a component is granted, and of the data folder: who may enter it, and
+//! the file system under it.
 
 #[cfg(test)]
 mod tests;
 
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
-use super::trusted::own_of_host;
-use super::{literal_paths, locations};
+use super::locations;
+use super::shared::own_of_host;
 use crate::terminal::quoted;
 use domain::grant::{
     Access, DirectoryGrant, FolderChain, FolderPattern, Meeting, Nesting, Placed, meeting, nested,
 };
-use runtime::folder_chain;
+use runtime::{FileSystemKind, folder_chain};
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// Folders of the machine that no component should have, with all that is in them, and what they
 /// are.
@@ -89,7 +92,7 @@ pub(super) fn check(
             }
         };
         // Nobody is told to make a folder that is called `~`.
-        if !path.is_dir() && literal_paths::sign(&directory.path).is_none() {
+        if !path.is_dir() && locations::sign(&directory.path).is_none() {
             let message = format!(
                 "there is no folder `{}`; make it with: mkdir -p {}",
                 path.display(),
@@ -360,4 +363,79 @@ impl Reached {
                 .end
                 .is_some_and(|folder| self.chain.meets(folder))
     }
+}
+
+/// Kinds of file systems by their numbers (`statfs(2)`), each with what is wrong with it. Those
+/// that something else than this machine's kernel keeps are known to [`FileSystemKind`].
+const VOLATILE: [(u64, &str, &str); 3] = [
+    (0x0102_1994, "tmpfs", IN_MEMORY),
+    (0x8584_58f6, "ramfs", IN_MEMORY),
+    (0x794c_7630, "overlay", IN_LAYER),
+];
+
+const IN_MEMORY: &str = "is kept in memory, and all of it is gone when the machine stops";
+const IN_LAYER: &str =
+    "goes with the container that it belongs to, and is not synced where it is mounted `volatile`";
+const ELSEWHERE: &str = "is kept by something else than this machine's kernel, whose syncs and locks this host cannot \
+     rely on";
+
+/// The folders that the log has a warning of: a start checks its configuration more than once.
+static LOGGED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// Warns of a data folder that is not on a local and durable file system, and logs it once: the
+/// notices of a start are gone by the time that somebody looks for lost data.
+pub(super) fn check_file_system(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let data = loaded.data_dir();
+    findings.extend(open_to_others(&data));
+    let Some((name, what)) = kind_of(&data).and_then(doubt) else {
+        return;
+    };
+    let message = format!(
+        "`{}` is on a file system ({name}) that {what}; put the data on a local disk",
+        data.display()
+    );
+    findings.push(warning("server.dataDir", message));
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    if logged.insert(data.clone()) {
+        tracing::warn!(
+            folder = %data.display(),
+            file_system = name,
+            "the data folder is on a file system that {what}"
+        );
+    }
+}
+
+/// Finds that others than the owner enter the folder, if it is there. Where everybody may write,
+/// anybody puts a file in the place of the host's.
+fn open_to_others(data: &Path) -> Option<Finding> {
+    let mode = std::fs::metadata(data).ok()?.permissions().mode() & 0o777;
+    let what = match mode {
+        mode if mode & 0o002 != 0 => "everybody may write in",
+        mode if mode & 0o077 != 0 => "others may enter",
+        _ => return None,
+    };
+    let message = format!(
+        "{what} `{}` (mode {mode:o}); run: chmod 700 {}",
+        data.display(),
+        quoted(data)
+    );
+    Some(if mode & 0o002 != 0 {
+        error("server.dataDir", message)
+    } else {
+        warning("server.dataDir", message)
+    })
+}
+
+fn doubt(kind: FileSystemKind) -> Option<(&'static str, &'static str)> {
+    let volatile = VOLATILE
+        .iter()
+        .find(|(number, ..)| *number == kind.0)
+        .map(|(_, name, what)| (*name, *what));
+    volatile.or_else(|| Some((kind.kept_elsewhere()?, ELSEWHERE)))
+}
+
+/// The kind of the file system that a folder is on, or would be made on.
+fn kind_of(folder: &Path) -> Option<FileSystemKind> {
+    let folder = std::path::absolute(folder).ok()?;
+    folder.ancestors().find_map(FileSystemKind::at)
 }

@@ -1,16 +1,14 @@
 //! The configuration as a whole, and the file that it was read from.
 
-use super::agent_tools::{AgentToolsConfig, DelegationConfig};
-use super::chat_provider;
 use super::component::ComponentConfig;
 use super::hooks::HooksConfig;
-use super::limits::LimitsConfig;
-use super::locations;
+use super::limits::{AgentToolsConfig, DelegationConfig, LimitsConfig};
 use super::queue::QueueConfig;
 use super::roles::{RoleConfig, RoleForms};
 use super::secrets::SecretSource;
 use super::server::ServerConfig;
 use super::skills::SkillConfig;
+use super::{agents, locations};
 use domain::connector::ConnectorSpec;
 use domain::definition::Definition;
 use domain::digest::Digest;
@@ -182,7 +180,7 @@ impl Config {
                     .get_or_insert_with(|| self.server.base());
             }
             // What is wrong with it is an error of the check.
-            if let Ok(Some(alias)) = chat_provider::model(self, definition) {
+            if let Ok(Some(alias)) = agents::chosen_model(self, definition) {
                 definition.model = Some(alias.to_owned());
             }
             if definition.says_nothing() {

@@ -1,7 +1,7 @@
 //! Agents' entries that extend another, and the built-in definitions that they may extend.
 
 use super::document::Config;
-use super::key::{KeyError, nearest};
+use super::finding::{KeyError, meant_of};
 use domain::definition::{Definition, DefinitionId, Extended};
 use serde_json::{Map, Value};
 
@@ -94,10 +94,7 @@ fn base(config: &Config, index: usize) -> Result<Option<Inherited>, KeyError> {
         .chain(BUILT_IN.iter().map(|(name, _)| *name))
         .filter(|name| *name != id.0)
         .collect();
-    let fix = match nearest(&id.0, &known) {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("there are `{}`", known.join("`, `")),
-    };
+    let fix = meant_of(&id.0, &known, String::new);
     let message = format!("there is no agent `{id}` to extend; {fix}");
     Err(fault(index, "extends", message))
 }

@@ -2,7 +2,7 @@
 
 use super::document::Config;
 use super::finding::{Finding, error, warning};
-use super::{network, secrets};
+use super::{component, secrets};
 use domain::definition::{AgentType, Definition};
 use domain::egress::Scheme;
 use domain::external::{COMPONENT, ExternalSettings};
@@ -83,7 +83,7 @@ fn check_url(
         Ok(grant) => grant,
         Err(why) => return findings.push(error(key("external.inputUrl"), why.to_string())),
     };
-    if let Some(message) = network::nowhere(&grant) {
+    if let Some(message) = component::nowhere(&grant) {
         findings.push(error(key("external.privateAddresses"), message));
     }
     let is_open = program

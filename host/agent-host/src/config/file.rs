@@ -1,14 +1,16 @@
-//! Reading the config file, with line and column in what goes wrong.
+//! Reading the config file, with line and column in what goes wrong: at a start and again, and the
+//! same in TOML and JSON.
 
-use super::document::{Config, Loaded};
-use super::extend;
-use super::key::KeyError;
-use super::overlay::{self, Overlaid};
-use super::strict::{no_number, twice, without_position};
-use super::toml_hint;
-use serde_json::Value;
-use std::io;
+use super::document::{Config, Loaded, schema};
+use super::finding::KeyError;
+use super::overlay::Overlaid;
+use super::{extend, finding, overlay};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::{fmt, io};
 
 /// Bytes of a config file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -228,7 +230,7 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
                 let fault = KeyError::new(error.path(), error.inner().message());
                 ParseError {
                     line_column,
-                    fault: toml_hint::hinted(fault, line.unwrap_or_default()),
+                    fault: finding::hinted(fault, line.unwrap_or_default()),
                 }
             })?;
             // It has been parsed before.
@@ -290,4 +292,245 @@ fn line_column(text: &str, byte: usize) -> (usize, usize) {
         .count()
         + 1;
     (line, column)
+}
+
+/// The keys that are read at a start only, as JSON pointers.
+static READ_AT_A_START: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let schema = schema();
+    let mut marked = Vec::new();
+    collect(&schema, &schema, "", &mut marked);
+    marked.sort_unstable();
+    marked
+});
+
+/// Adds the marked keys of a table, which is a part of the schema.
+fn collect(schema: &Value, table: &Value, at: &str, into: &mut Vec<String>) {
+    let is_marked = |it: &Value| it.get("x-read").is_some_and(|when| when == "start");
+    let properties = table.get("properties").and_then(Value::as_object);
+    for (key, property) in properties.into_iter().flatten() {
+        let at = format!("{at}/{key}");
+        let inner = property.get("$ref").and_then(Value::as_str);
+        let inner = inner.and_then(|it| schema.pointer(it.trim_start_matches('#')));
+        match inner {
+            _ if is_marked(table) || is_marked(property) => into.push(at),
+            Some(inner) => collect(schema, inner, &at, into),
+            None => {}
+        }
+    }
+}
+
+/// Returns what is in force after a reload: what is read again of one configuration, and the rest
+/// of the one that is served.
+///
+/// # Errors
+/// None is to be expected: what was read can be read again.
+pub(crate) fn reloaded(read: &Config, served: &Config) -> serde_json::Result<Config> {
+    let mut next = json!(read);
+    let served = json!(served);
+    for key in &*READ_AT_A_START {
+        if let (Some(value), Some(served)) = (next.pointer_mut(key), served.pointer(key)) {
+            *value = served.clone();
+        }
+    }
+    serde_json::from_value(next)
+}
+
+/// Returns the keys with other values that are read at a start only.
+pub(crate) fn read_at_a_start(before: &Value, after: &Value) -> Vec<String> {
+    let keys = READ_AT_A_START.iter();
+    let changed = keys.filter(|key| before.pointer(key) != after.pointer(key));
+    changed
+        .map(|key| key.replacen('/', "", 1).replace('/', "."))
+        .collect()
+}
+
+/// Finds the first key that a table of JSON has twice, with the line and column in the text. The
+/// text has been parsed before.
+pub(super) fn twice(text: &str) -> Option<(KeyError, (usize, usize))> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let once: Result<Once, _> = serde_path_to_error::deserialize(&mut json);
+    let error = once.err()?;
+    let inner = error.inner();
+    let fault = KeyError::new(error.path(), &without_position(inner));
+    Some((fault, (inner.line(), inner.column())))
+}
+
+/// Returns what an error of JSON says, without the place.
+pub(super) fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ")
+        .map_or(text.clone(), |(text, _)| text.to_owned())
+}
+
+/// A value of JSON in which every table has each key once, at every depth.
+struct Once;
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _value: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _value: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _value: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _value: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _value: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
+        while items.next_element::<Self>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self, A::Error> {
+        let mut seen = HashSet::new();
+        while let Some(key) = fields.next_key::<String>()? {
+            if seen.contains(&key) {
+                return Err(A::Error::custom(format!("duplicate key `{key}`")));
+            }
+            seen.insert(key);
+            fields.next_value::<Self>()?;
+        }
+        Ok(self)
+    }
+}
+
+/// Finds the first number of TOML that JSON does not have.
+pub(super) fn no_number(value: &toml::Value) -> Option<KeyError> {
+    let within = |prefix: String, inner: &toml::Value| {
+        no_number(inner).map(|fault| KeyError {
+            key: if fault.key.is_empty() || fault.key.starts_with('[') {
+                format!("{prefix}{}", fault.key)
+            } else {
+                format!("{prefix}.{}", fault.key)
+            },
+            ..fault
+        })
+    };
+    match value {
+        toml::Value::Float(number) if !number.is_finite() => Some(KeyError {
+            key: String::new(),
+            message: format!("`{number}` is not a number that can be meant; write it in digits"),
+        }),
+        toml::Value::Array(entries) => {
+            let mut entries = entries.iter().enumerate();
+            entries.find_map(|(index, entry)| within(format!("[{index}]"), entry))
+        }
+        toml::Value::Table(keys) => keys
+            .iter()
+            .find_map(|(key, inner)| within(key.clone(), inner)),
+        toml::Value::String(_)
+        | toml::Value::Integer(_)
+        | toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{READ_AT_A_START, read_at_a_start, reloaded};
+    use crate::config::Config;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn keys_that_need_a_restart_are_named_and_those_that_are_read_again_are_not() {
+        let before = json!(Config::default());
+        for key in &*READ_AT_A_START {
+            assert!(
+                before.pointer(key).is_some(),
+                "{key} is a key of the configuration"
+            );
+        }
+        let mut after = before.clone();
+        after["server"]["listen"] = json!("127.0.0.1:1");
+        after["server"]["dataDir"] = json!("elsewhere");
+        after["providers"] = json!({ "p": {} });
+        after["models"] = json!({ "m": {} });
+        after["limits"]["hopsMax"] = json!(3);
+        after["limits"]["instancesMax"] = json!(3);
+        after["components"] = json!({ "c": {} });
+        after["agents"] = json!([{}]);
+        after["hooks"] = json!({});
+        after["triggers"] = json!({ "t": {} });
+        assert_eq!(
+            read_at_a_start(&before, &after),
+            [
+                "limits.instancesMax",
+                "providers",
+                "server.dataDir",
+                "server.listen"
+            ]
+        );
+        assert!(read_at_a_start(&before, &before).is_empty());
+    }
+
+    #[test]
+    fn what_is_served_has_all_that_is_read_again_and_nothing_that_is_not() {
+        let served = Config::default();
+        let read: Config = serde_json::from_value(json!({
+            "agents": [{ "agentId": "a", "displayName": "A" }],
+            "providers": { "p": { "kind": "scripted", "script": "s.toml" } },
+            "models": { "m": { "provider": "p", "model": "m" } },
+            "defaultModel": "m",
+            "limits": { "hopsMax": 3, "instancesMax": 3 },
+            "roles": { "memory": "m" },
+            "requirePins": true,
+            "triggers": { "t": { "heartbeat": {}, "target": { "agent": "a" } } },
+            "hooks": { "token": "hook", "user": "ada", "agent": "a" },
+            "connectors": { "c": { "component": "telegram", "agent": "a" } },
+            "server": { "listen": "127.0.0.1:1" },
+        }))
+        .unwrap();
+        let next = json!(reloaded(&read, &served).unwrap());
+        let read = json!(read);
+        let served = json!(served);
+        let of = |config: &Value, key: &str| config.pointer(key).cloned();
+        for key in [
+            "/agents",
+            "/models",
+            "/defaultModel",
+            "/limits/hopsMax",
+            "/roles",
+            "/triggers/t",
+            "/hooks",
+            "/connectors/c",
+        ] {
+            assert_eq!(of(&next, key), of(&read, key), "{key}");
+            assert_ne!(of(&next, key), of(&served, key), "{key}");
+        }
+        for key in ["/providers", "/server", "/limits/instancesMax"] {
+            assert_eq!(of(&next, key), of(&served, key), "{key}");
+        }
+        // Each key that is not named as in need of a restart is taken up, and no other.
+        assert_eq!(
+            read_at_a_start(&next, &read),
+            read_at_a_start(&served, &read)
+        );
+    }
 }

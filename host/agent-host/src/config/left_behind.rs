@@ -11,7 +11,7 @@ mod tests;
 use super::document::Loaded;
 use super::finding::{Finding, warning};
 use super::shared;
-use crate::fields::{list, number, text};
+use crate::answer::{list, number, text};
 use crate::terminal::quoted;
 use domain::grant::{BucketGrant, DirectoryGrant, FolderPattern, Grant, Segment};
 use serde_json::Value;

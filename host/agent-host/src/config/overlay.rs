@@ -5,8 +5,8 @@
 //! `dataDir`. A value that is JSON is taken as such, anything else as text. Lists are replaced as a
 //! whole. An empty variable counts as one that is not set: an empty text is `""`.
 
-use super::key::KeyError;
-use super::strict::twice;
+use super::file::twice;
+use super::finding::KeyError;
 use serde_json::{Map, Value};
 
 /// The prefix of the variables' names.

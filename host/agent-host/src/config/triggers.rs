@@ -1,10 +1,9 @@
 //! Checks of triggers that are well-formed but may still be wrong. Those that need the component
-//! itself are in `fit.rs`.
+//! itself are in `connectors.rs`.
 
 use super::document::Config;
-use super::finding::{Finding, Severity, error, warning};
-use super::key::nearest;
-use super::{agents, hooks, known, patterns, secrets};
+use super::finding::{Finding, Severity, error, meant, warning};
+use super::{agents, finding, hooks, patterns, secrets};
 use domain::definition::DefinitionId;
 use domain::grant::FolderPattern;
 use domain::id::AgentId;
@@ -86,7 +85,7 @@ impl Checked<'_> {
             let message = format!("{}; {}", fault.message, fault.fix);
             error(self.key(&fault.field), message)
         }));
-        let no_component = known::no_component(config, spec.component());
+        let no_component = finding::no_component(config, spec.component());
         findings.extend(no_component.map(|message| error(self.key("component"), message)));
         let no_model = spec.model.as_ref();
         let no_model = no_model.filter(|model| config.model(model).is_none());
@@ -134,7 +133,7 @@ impl Checked<'_> {
             }
         } else if agent.parse::<AgentId>().is_err() && !agent.trim().is_empty() {
             let definition = DefinitionId(agent.to_owned());
-            let missing = known::no_agent(self.config, &definition);
+            let missing = finding::no_agent(self.config, &definition);
             findings.extend(missing.map(|message| error(key, message)));
             if let Some(user) = &self.spec.user {
                 self.check_subscriber(key, &format!("/{user}/agent/{agent}"), agent, findings);
@@ -183,10 +182,9 @@ impl Checked<'_> {
             Some(_) => format!("the connector `{connector}` stands still; write enabled = true"),
             None => {
                 let known: Vec<&str> = all.keys().map(ConnectorName::as_str).collect();
-                let fix = match nearest(connector.as_str(), &known) {
-                    Some(nearest) => format!("did you mean `{nearest}`?"),
-                    None => "add it to `connectors`, or name another".to_owned(),
-                };
+                let fix = meant(connector.as_str(), &known, || {
+                    "add it to `connectors`, or name another".to_owned()
+                });
                 format!("there is no connector `{connector}`; {fix}")
             }
         };
@@ -242,10 +240,9 @@ impl Checked<'_> {
         let personas = &self.config.personas;
         let Some(found) = personas.iter().find(|known| known.id == *persona) else {
             let known: Vec<&str> = personas.iter().map(|known| known.id.as_str()).collect();
-            let fix = match nearest(persona.as_str(), &known) {
-                Some(nearest) => format!("did you mean `{nearest}`?"),
-                None => "add it to `personas`, or name another".to_owned(),
-            };
+            let fix = meant(persona.as_str(), &known, || {
+                "add it to `personas`, or name another".to_owned()
+            });
             let message = format!("there is no persona `{persona}` in `personas`; {fix}");
             return findings.push(error(key, message));
         };
@@ -312,13 +309,12 @@ impl Checked<'_> {
         let granted = granted.map_or(&[][..], |it| it.directories.as_slice());
         let Some(found) = granted.iter().find(|grant| grant.at == folder) else {
             let known: Vec<&str> = granted.iter().map(|grant| grant.at.as_str()).collect();
-            let fix = match nearest(folder, &known) {
-                Some(nearest) => format!("did you mean `{nearest}`?"),
-                None => format!(
+            let fix = meant(folder, &known, || {
+                format!(
                     "grant it: components.{component}.directories = [{{ path = \"…\", at = \
                      \"{folder}\", access = \"read-only\" }}]"
-                ),
-            };
+                )
+            });
             let message = format!("`{component}` is granted no folder at `{folder}`; {fix}");
             return findings.push(error(self.key(field), message));
         };
@@ -346,7 +342,7 @@ fn check_hooks(config: &Config, findings: &mut Vec<Finding>) {
     let agents = hooks.agents.iter().enumerate();
     let agents = agents.map(|(index, agent)| (format!("hooks.agents[{index}]"), agent));
     for (key, agent) in std::iter::once(("hooks.agent".to_owned(), &hooks.agent)).chain(agents) {
-        let missing = known::no_agent(config, agent);
+        let missing = finding::no_agent(config, agent);
         findings.extend(missing.map(|message| error(key, message)));
     }
 }

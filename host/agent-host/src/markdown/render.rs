@@ -1,8 +1,7 @@
 //! A markdown document as styled lines.
 
-use super::options;
 use super::styled::{Margin, Span, Style, StyledLine, divide, wrap};
-use super::table::Table;
+use super::{Table, options};
 use crate::terminal::clean;
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr;

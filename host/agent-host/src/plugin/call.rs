@@ -2,19 +2,20 @@
 //!
 //! It gets a temporary folder, buckets of its own, and no network: a request is refused.
 
-use super::buckets::GivenBuckets;
-use super::cases::{Case, Ending};
-use super::expected::{Left, VisibleResult};
-use super::stderr::tail;
+use super::cases::{Case, Ending, Left, VisibleResult};
+use super::finding::tail;
 use crate::failure::Failure;
+use crate::guests::{Unheard, isolated_call, rulings};
+use crate::log::GuestStderr;
 use anyhow::{Context, anyhow};
+use async_trait::async_trait;
 use broker::Catalogue;
+use domain::bucket::BucketSize;
 use domain::grant::{Access, Bound, BucketGrant, DirectoryGrant, GuestLimits, capability};
 use domain::message::text_of;
 use domain::operation::{CallUsage, Progress};
-use domain::ruling::{Rule, Ruling};
 use domain::tool::{ToolDefinition, ToolError};
-use runtime::{Called, Component, LogLine, Notes, Outcome, Runtime, ToolCall};
+use runtime::{BucketError, Buckets, Called, Component, Hold, LogLine, Outcome, Runtime, Written};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,6 +32,8 @@ pub(crate) struct Kit {
     pub(crate) catalogue: Catalogue,
     pub(crate) component: Arc<Component>,
     pub(crate) limits: GuestLimits,
+    /// The stderr of guests that a host of its own runs.
+    pub(crate) stderr: GuestStderr,
 }
 
 /// The way in which a call ended.
@@ -112,7 +115,7 @@ impl Kit {
         bound: &Bound,
         arguments: &Value,
     ) -> Result<Performed, Failure> {
-        let mut call = tool_call(&tool.name, arguments);
+        let mut call = isolated_call("plugin-test", &tool.name, arguments);
         let mut answers = case.answers.iter();
         let mut usage = CallUsage::default();
         let mut requests = BTreeSet::new();
@@ -182,16 +185,6 @@ impl Kit {
         };
         let reads = writes || has(capability::FILES_READ);
         let directories = reads.then(|| DirectoryGrant::whole(folder, &case.folder, access));
-        let implied = tool
-            .capabilities
-            .iter()
-            .filter_map(|name| capability::implied(name));
-        let names: BTreeSet<String> = tool.capabilities.iter().cloned().chain(implied).collect();
-        let rulings = names.into_iter().map(|capability| Ruling {
-            capability,
-            allowed: true,
-            rule: Rule::Granted,
-        });
         let environment = has(capability::ENV_READ).then(|| case.environment.clone());
         Bound {
             directories: directories.into_iter().collect(),
@@ -200,7 +193,7 @@ impl Kit {
             key_value: buckets(&tool.capabilities),
             secrets: Vec::new(),
             limits: self.limits,
-            rulings: rulings.collect(),
+            rulings: rulings(tool),
         }
         .for_effect(tool.effect)
     }
@@ -227,23 +220,6 @@ fn put(path: &Path, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
     }
     std::fs::write(path, text)
-}
-
-fn tool_call(tool: &str, arguments: &Value) -> ToolCall {
-    let id = || "plugin-test".to_owned();
-    ToolCall {
-        agent_id: id(),
-        session_id: id(),
-        user_id: id(),
-        call_id: id(),
-        idempotency_key: id(),
-        segment: 0,
-        resumed: None,
-        answer: None,
-        tool: tool.to_owned(),
-        arguments: arguments.to_string(),
-        deadline_ms: u32::MAX,
-    }
 }
 
 /// Adds what one more segment used.
@@ -352,11 +328,103 @@ pub(crate) fn stopped<T: std::fmt::Debug>(
     Ok(Stopped { what, fix, stderr })
 }
 
-/// A sink for the notes of a call, which nobody reads.
-struct Unheard;
+/// Values of buckets as a file of calls has them, by bucket and key.
+pub(crate) type BucketTexts = BTreeMap<String, BTreeMap<String, String>>;
 
-impl Notes for Unheard {
-    fn note(&self, _message: &str) {}
+/// The content of buckets, by bucket and key.
+#[derive(Debug, Clone)]
+pub(crate) struct GivenBuckets(BTreeMap<String, BTreeMap<String, Vec<u8>>>);
+
+impl GivenBuckets {
+    pub(crate) fn new(texts: &BucketTexts) -> Self {
+        let bytes = |entries: &BTreeMap<String, String>| -> BTreeMap<String, Vec<u8>> {
+            let entries = entries.iter();
+            entries
+                .map(|(key, value)| (key.clone(), value.clone().into_bytes()))
+                .collect()
+        };
+        let buckets = texts.iter();
+        Self(
+            buckets
+                .map(|(name, entries)| (name.clone(), bytes(entries)))
+                .collect(),
+        )
+    }
+
+    /// Takes over what a segment has written, as a host does before the next one.
+    pub(crate) fn commit(&mut self, written: &Written) {
+        for (bucket, entries) in &written.buckets {
+            let stored = self.0.entry(bucket.bucket.clone()).or_default();
+            for entry in entries {
+                match entry.value.bytes() {
+                    Some(value) => stored.insert(entry.key.clone(), value.to_vec()),
+                    None => stored.remove(&entry.key),
+                };
+            }
+        }
+    }
+
+    /// Returns the content as text.
+    pub(crate) fn texts(&self) -> BucketTexts {
+        let texts = |entries: &BTreeMap<String, Vec<u8>>| -> BTreeMap<String, String> {
+            let entries = entries.iter();
+            entries
+                .map(|(key, value)| (key.clone(), String::from_utf8_lossy(value).into_owned()))
+                .collect()
+        };
+        let buckets = self.0.iter();
+        buckets
+            .map(|(name, entries)| (name.clone(), texts(entries)))
+            .collect()
+    }
+
+    fn entries(&self, bucket: &BucketGrant) -> impl Iterator<Item = (&String, &Vec<u8>)> {
+        self.0.get(&bucket.bucket).into_iter().flatten()
+    }
+
+    fn entry(&self, bucket: &BucketGrant, key: &str) -> Option<&Vec<u8>> {
+        self.0.get(&bucket.bucket)?.get(key)
+    }
+}
+
+#[async_trait]
+impl Buckets for GivenBuckets {
+    async fn hold(&self, _bucket: &BucketGrant) -> Hold {
+        Hold::new(())
+    }
+
+    async fn value(&self, bucket: &BucketGrant, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
+        Ok(self.entry(bucket, key).cloned())
+    }
+
+    async fn value_bytes(
+        &self,
+        bucket: &BucketGrant,
+        key: &str,
+    ) -> Result<Option<u64>, BucketError> {
+        Ok(self.entry(bucket, key).map(|value| value.len() as u64))
+    }
+
+    async fn keys(
+        &self,
+        bucket: &BucketGrant,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, BucketError> {
+        let keys = self.entries(bucket).map(|(key, _)| key);
+        let keys = keys.filter(|key| after.is_none_or(|after| key.as_str() > after));
+        Ok(keys.take(max).cloned().collect())
+    }
+
+    async fn size(&self, bucket: &BucketGrant) -> Result<BucketSize, BucketError> {
+        let empty = BucketSize::default();
+        Ok(self
+            .entries(bucket)
+            .fold(empty, |size, (key, value)| BucketSize {
+                keys: size.keys + 1,
+                bytes: size.bytes + (key.len() + value.len()) as u64,
+            }))
+    }
 }
 
 #[cfg(test)]

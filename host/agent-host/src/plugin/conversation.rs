@@ -1,43 +1,146 @@
-//! The test of an agent: scripted conversations, each step taken more than once and compared.
+//! The test of an agent: conversations on a host of its own, whose steps are then repeated and
+//! compared.
 //!
-//! What a conversation comes to, the rules of the host say: the same functions take in messages,
-//! check a decision and apply it (`domain::run`).
+//! The broker is that of `serve`, over an empty store in a temporary folder. The model has a rule
+//! file, stand-ins answer in place of tools, and the clock moves only for timers.
 
 use super::call::{Kit, stopped};
-use super::finding::{Finding, Severity, count};
-use super::report::Run as Ran;
-use super::script::{Requests, Script};
+use super::finding::{Finding, Run as Ran, Severity, count};
 use super::tools::Tested;
-use super::view::Situation;
 use crate::failure::Failure;
-use anyhow::anyhow;
-use domain::basis::{Basis, Documents};
-use domain::definition::DefinitionId;
-use domain::digest::{Digest, Salt};
-use domain::event::{Event, InputAccepted, RunStarted, Source};
-use domain::id::NotAnId;
-use domain::message::{Draft, Role};
-use domain::operation::{CallUsage, Settlement};
+use anyhow::{Context, anyhow};
+use broker::replay::{ReplayVerdict, fold, replay, replay_seeded};
+use broker::{
+    AfterRestore, Broker, By, Catalogue, Clock, Entry, Limits, NewSession, Parts, PathSettings,
+    PostMessage, Respond, Target,
+};
+use domain::clock::Reading;
+use domain::definition::{Definition, DefinitionId};
+use domain::digest::Digest;
+use domain::event::{Event, RunEnded, RunStepped, StepFailed, StepFault};
+use domain::grant::{Grant, PatternList};
+use domain::id::{RunId, SessionId};
+use domain::message::Part;
+use domain::operation::{CallUsage, Operation, Performer, Progress};
+use domain::queue::QueueOverride;
 use domain::run::Run;
-use domain::run::check::check;
-use domain::run::decide::{Taken, decide};
-use domain::run::intake::{Intake, intake};
-use domain::run::settle::settlement;
+use domain::run::recover::would_be_sent;
+use domain::sample;
 use domain::session::CHAT;
-use domain::step::{Decision, StepResult};
+use domain::step::{Decision, OperationOutcome, Work};
 use domain::time::Timestamp;
-use runtime::{AgentDescription, Outcome, Stepped};
-use std::str::FromStr;
+use domain::tool::{EffectClass, ToolDefinition, ToolError};
+use domain::turn::TurnEnd;
+use domain::user::UserId;
+use llm::Gateway;
+use runtime::{AgentDescription, Component, Outcome};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use store::{EventFilter, Options, Store};
+use tempfile::TempDir;
 
-/// Steps of one scripted conversation.
+/// Steps of one conversation.
 const STEPS_MAX: u32 = 12;
-/// The time of every step.
-const NOW: Timestamp = Timestamp(1_767_225_600_000);
-/// An id of anything in a scripted conversation.
-const ID: &str = "00000000-0000-4000-8000-000000000001";
-/// The salt of a scripted conversation.
-const SALT: Salt = Salt([0; 16]);
+/// Events of one conversation.
+const EVENTS_MAX: usize = 10_000;
+/// The time at which every conversation begins.
+const BEGIN: Timestamp = Timestamp(1_767_225_600_000);
+/// Time without an event after which a conversation is left as it is.
+const STALLED: Duration = Duration::from_secs(30);
+/// The pause between two reads of a conversation's events.
+const READ_AGAIN: Duration = Duration::from_millis(2);
+/// The tool that every agent under test may use.
+const TOOL: &str = "sample_tool";
+/// The agent under test, as a definition and as a component.
+const PLUGIN: &str = "plugin";
+/// A second agent of the same code, which the first may hand work to.
+const PEER: &str = "sample-peer";
+
+/// The course of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Script {
+    /// The model answers at once.
+    Plain,
+    /// The model first calls a tool.
+    ToolCall,
+    /// It is not known what became of the first calls: the host is restored from a backup that
+    /// was made while they ran.
+    Unknown,
+    /// Models and tools fail.
+    Failed,
+}
+
+impl Script {
+    const ALL: [Self; 4] = [Self::Plain, Self::ToolCall, Self::Unknown, Self::Failed];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Plain => "a conversation in which the model answers",
+            Self::ToolCall => "a conversation in which the model calls a tool",
+            Self::Unknown => "a conversation with an operation of unknown outcome",
+            Self::Failed => "a conversation with an operation that fails",
+        }
+    }
+
+    /// Returns the conduct of models and tools from the beginning.
+    fn conduct(self) -> Conduct {
+        match self {
+            Self::Plain => Conduct::Answers,
+            Self::ToolCall => Conduct::CallsTools,
+            Self::Unknown => Conduct::Hangs,
+            Self::Failed => Conduct::Fails,
+        }
+    }
+}
+
+/// The conduct of the models and tools of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conduct {
+    Answers,
+    CallsTools,
+    Hangs,
+    Fails,
+}
+
+impl Conduct {
+    /// Returns the rule file of the model, which may call these tools.
+    fn rules(self, tools: &[ToolDefinition]) -> String {
+        let answer = "[[rule]]\nreply = { text = \"As you say.\", fits = true }\n";
+        match self {
+            Self::Answers => answer.to_owned(),
+            Self::CallsTools => {
+                let rules = tools.iter().map(|tool| {
+                    // A text in JSON is one in TOML, too.
+                    let name = json!(tool.name);
+                    format!(
+                        "[[rule]]\nwhen = {{ results = 0, tools = [{name}] }}\n\
+                         reply = {{ fits = true, calls = [{{ tool = {name} }}] }}\n"
+                    )
+                });
+                rules.chain([answer.to_owned()]).collect()
+            }
+            Self::Hangs => {
+                "[[rule]]\nreply = { text = \"Late.\", firstDelayMs = 3600000 }\n".to_owned()
+            }
+            Self::Fails => "[[rule]]\nreply.fail = \"refused\"\n".to_owned(),
+        }
+    }
+
+    /// Returns the answer of every tool; none if none of them ends.
+    fn answer(self) -> Option<Result<Progress, ToolError>> {
+        match self {
+            Self::Answers | Self::CallsTools => Some(Ok(Progress::Done {
+                parts: vec![Part::text("done, as scripted")],
+            })),
+            Self::Hangs => None,
+            Self::Fails => Some(Err(ToolError::Failed("it failed, as scripted".to_owned()))),
+        }
+    }
+}
 
 /// Plays all scripts.
 ///
@@ -46,15 +149,17 @@ const SALT: Salt = Salt([0; 16]);
 pub(crate) async fn test(kit: &Kit, agent: &AgentDescription) -> Result<Tested, Failure> {
     let mut tested = Tested::default();
     for script in Script::ALL {
-        let mut conversation = ScriptedChat::new(kit, agent, script)?;
-        let end = conversation.play().await?;
-        let steps = conversation.run.step;
+        let conversation = play(kit, agent, script).await?;
+        let findings = findings(&conversation, kit, agent, script).await?;
+        conversation.host.broker.shutdown(Duration::ZERO).await;
+        let course = &conversation.course;
+        let steps = course.stepped.len();
         let plural = if steps == 1 { "" } else { "s" };
-        let ended = format!("{end} after {steps} step{plural}");
-        let ran = Ran::new(script.label(), ended, Some(&conversation.usage));
+        let ended = format!("{} after {steps} step{plural}", course.end());
+        let ran = Ran::new(script.label(), ended, Some(&course.usage()));
         tested.runs.push(ran);
-        let is_over = count(&conversation.findings, Severity::Error) > 0;
-        tested.add(conversation.findings);
+        let is_over = count(&findings, Severity::Error) > 0;
+        tested.add(findings);
         // The other scripts would tell the same again, and take as long.
         if is_over {
             break;
@@ -63,370 +168,566 @@ pub(crate) async fn test(kit: &Kit, agent: &AgentDescription) -> Result<Tested, 
     Ok(tested)
 }
 
-/// A conversation in the making.
-struct ScriptedChat<'a> {
-    kit: &'a Kit,
-    agent: &'a AgentDescription,
-    script: Script,
-    situation: Situation,
-    run: Run,
-    /// Operations that have ended.
-    ended: usize,
-    usage: CallUsage,
-    findings: Vec<Finding>,
+/// A conversation that was played, and its host, which still runs.
+struct Played {
+    host: TrialHost,
+    course: Course,
+    _folder: TempDir,
 }
 
-/// A step that is to be taken.
-struct Prepared {
-    intake: Intake,
-    basis: Basis,
+/// Plays one script to its end.
+async fn play(kit: &Kit, agent: &AgentDescription, script: Script) -> Result<Played, Failure> {
+    let folder = tempfile::tempdir().context("cannot make a folder for a store")?;
+    let data = folder.path().join("data");
+    let tools = tools(agent);
+    let conduct = script.conduct();
+    let mut host = TrialHost::start(kit, &tools, conduct, &data).await?;
+    let session = host.begin(agent).await?;
+    let mut course = host
+        .drive(session, |run| conduct == Conduct::Hangs && is_sent(run))
+        .await?;
+    if script == Script::Unknown && course.ended.is_none() {
+        let backup = folder.path().join("backup");
+        let store = host.broker.store();
+        store.backup(&backup).await?;
+        host.broker.shutdown(Duration::ZERO).await;
+        let restored = folder.path().join("restored");
+        store::restore(&backup, &restored)?;
+        host = TrialHost::start(kit, &tools, Conduct::Answers, &restored).await?;
+        course = host.drive(session, |_| false).await?;
+    }
+    Ok(Played {
+        host,
+        course,
+        _folder: folder,
+    })
 }
 
-impl<'a> ScriptedChat<'a> {
-    fn new(kit: &'a Kit, agent: &'a AgentDescription, script: Script) -> Result<Self, Failure> {
-        let situation = Situation::new(agent);
-        let started = started(kit.component.digest(), &situation.session_type)?;
+/// Returns whether a run has work that may have been sent.
+fn is_sent(run: &Run) -> bool {
+    run.open.values().any(|open| would_be_sent(open, BEGIN))
+}
+
+/// Returns stand-ins for the tools that an agent wants, and one more. The host's own tools are
+/// there without.
+fn tools(agent: &AgentDescription) -> Vec<ToolDefinition> {
+    let mut names: Vec<&str> = vec![TOOL];
+    for want in &agent.wants {
+        if !names.contains(&want.as_str()) {
+            names.push(want);
+        }
+    }
+    let tools = names.into_iter().map(|name| ToolDefinition {
+        name: name.to_owned(),
+        description: "A stand-in for a tool.".to_owned(),
+        arguments: json!({ "type": "object" }),
+        results: None,
+        capabilities: Vec::new(),
+        effect: EffectClass::Idempotent,
+        destructive: false,
+        time_limit_ms: None,
+    });
+    tools
+        .filter(|tool| {
+            let tools = entry("tools", Component::stand_in(vec![tool.clone()], None));
+            Catalogue::new(Vec::new(), vec![tools]).is_ok()
+        })
+        .collect()
+}
+
+fn entry(name: &str, component: Arc<Component>) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        component,
+        grant: Grant {
+            models: PatternList::everything(),
+            agents: PatternList::everything(),
+            ..Grant::default()
+        },
+        is_pinned: false,
+    }
+}
+
+/// A host for one conversation.
+struct TrialHost {
+    broker: Broker,
+    catalogue: Catalogue,
+    /// Milliseconds since the beginning.
+    passed_ms: Arc<AtomicU64>,
+}
+
+impl TrialHost {
+    async fn start(
+        kit: &Kit,
+        tools: &[ToolDefinition],
+        conduct: Conduct,
+        data: &Path,
+    ) -> Result<Self, Failure> {
+        let rules = data.with_extension("rules.toml");
+        std::fs::write(&rules, conduct.rules(tools)).context("cannot write a rule file")?;
+        let models = json!({
+            "providers": { "scripted": { "kind": "scripted", "script": rules } },
+            "models": { "scripted": { "provider": "scripted", "model": "scripted" } },
+            "defaultModel": "scripted",
+        });
+        let models = serde_json::from_value(models)?;
+        let gateway = Gateway::new(models, data, &|_| None)?;
+        let stand_in = Component::stand_in(tools.to_vec(), conduct.answer());
+        let entries = vec![
+            entry(PLUGIN, kit.component.clone()),
+            entry("tools", stand_in),
+        ];
+        let definitions = vec![definition(PLUGIN)?, definition(PEER)?];
+        let catalogue = Catalogue::new(definitions, entries)?;
+        let folder = data.to_owned();
+        let options = Options {
+            readers: 1,
+            ballast_bytes: 0,
+            ..Options::default()
+        };
+        let opened = tokio::task::spawn_blocking(move || Store::open(&folder, options)).await?;
+        let passed_ms = Arc::new(AtomicU64::new(0));
+        let passed = passed_ms.clone();
+        let clock = Clock::of(move || {
+            let passed_ms = passed.load(Ordering::SeqCst);
+            Reading {
+                wall: BEGIN.plus_ms(passed_ms),
+                passed_ms,
+            }
+        });
+        let parts = Parts {
+            store: opened?,
+            runtime: kit.runtime.clone(),
+            gateway: Arc::new(gateway),
+            catalogue: catalogue.clone(),
+            limits: Limits::default(),
+            after_restore: AfterRestore::SettleUnknown,
+            paths: PathSettings::default(),
+            skipped: Vec::new(),
+            clock,
+        };
         Ok(Self {
-            kit,
-            agent,
-            script,
-            situation,
-            run: Run::begin(started),
-            ended: 0,
-            usage: CallUsage::default(),
-            findings: Vec::new(),
+            broker: Broker::start(parts).await?,
+            catalogue,
+            passed_ms,
         })
     }
 
-    /// Plays it to its end, and returns that in words.
-    async fn play(&mut self) -> Result<&'static str, Failure> {
-        let mut arrived = Vec::new();
-        let mut inputs = vec![input(&self.situation.session_type)?];
-        while self.run.step < STEPS_MAX {
-            let prepared = self.prepare(arrived, &inputs);
-            inputs = Vec::new();
-            let Some(result) = self.step(&prepared).await? else {
-                return Ok("a step that is not taken");
+    /// Opens the session, of the first type that the agent leads, and says hello in a chat.
+    async fn begin(&self, agent: &AgentDescription) -> Result<SessionId, Failure> {
+        let session_type = agent.session_types.first().map_or(CHAT, String::as_str);
+        let new = NewSession {
+            session_type: Some(session_type.to_owned()),
+            ..NewSession::of(target(), UserId::local())
+        };
+        let session = self.broker.open_session(new).await?.row.id;
+        if session_type == CHAT {
+            let message = PostMessage {
+                target: target(),
+                session,
+                content: vec![Part::text("Hello.")],
+                model: None,
+                queue: QueueOverride::default(),
+                priority: None,
+                user: UserId::local(),
+                idempotency_key: None,
             };
-            let end = ending(&result.decision);
-            if let (Decision::Fail { reason }, Script::Plain) = (&result.decision, self.script) {
-                let what = format!("it ends the turn as failed: {reason}");
-                self.note(
-                    what,
-                    "nothing is to be done if it needs another beginning than `Hello.`",
-                );
-            }
-            self.take(prepared, result).await?;
-            if let Some(end) = end {
-                return Ok(end);
-            }
-            arrived = self.settle();
-            if arrived.is_empty() {
-                return Ok("waiting for the user");
-            }
+            self.broker.post_message(message).await?;
         }
-        self.note(
-            format!("it goes on after {STEPS_MAX} steps"),
-            "nothing is to be done if it leads long sessions",
-        );
-        Ok("still going on")
+        Ok(session)
     }
 
-    fn prepare(&self, arrived: Vec<Settlement>, inputs: &[InputAccepted]) -> Prepared {
-        let intake = intake(&self.run, arrived, inputs, SALT);
-        let seed = Basis::seed(self.run.started.run, self.run.step);
-        let basis = basis(&self.run, &intake, seed);
-        Prepared { intake, basis }
+    /// Answers questions and lets timers elapse, until the turn has ended, waits for the user's
+    /// words, or is as `until` says.
+    async fn drive(
+        &self,
+        session: SessionId,
+        until: impl Fn(&Run) -> bool,
+    ) -> Result<Course, Failure> {
+        let mut answered = BTreeSet::new();
+        let mut newest = (0, Instant::now());
+        loop {
+            let course = self.course(session).await?;
+            if course.ended.is_some() {
+                return Ok(course);
+            }
+            if course.events != newest.0 {
+                newest = (course.events, Instant::now());
+            } else if newest.1.elapsed() >= STALLED {
+                return Ok(course);
+            }
+            if let Some(run) = course.run {
+                let (run, _) = fold(self.broker.store(), run).await?;
+                if until(&run) {
+                    return Ok(course);
+                }
+                // The run was read after the events, and may have ended between the two.
+                let course = self.course(session).await?;
+                if listens(&run) && (course.ended.is_some() || course.waits()) {
+                    return Ok(course);
+                }
+                if run.step >= STEPS_MAX {
+                    let user = UserId::local();
+                    let by = By::from(&user);
+                    self.broker.cancel(by, &target(), session, None).await?;
+                    return Ok(course);
+                }
+                self.let_timers_elapse(&run).await;
+            }
+            for (session, operation) in &course.questions {
+                if answered.insert(operation.id) {
+                    self.answer(*session, operation).await;
+                }
+            }
+            tokio::time::sleep(READ_AGAIN).await;
+        }
     }
 
-    /// Takes a step twice with the same input, and once with other randomness. None when a host
-    /// would not accept it; then a finding says why.
-    async fn step(&mut self, prepared: &Prepared) -> Result<Option<StepResult>, Failure> {
-        let first = self.once(prepared, &prepared.basis).await?;
-        self.usage.wall_us += first.usage.wall_us;
-        let peak = self
-            .usage
-            .memory_bytes_peak
-            .max(first.usage.memory_bytes_peak);
-        self.usage.memory_bytes_peak = peak;
-        if !matches!(first.outcome, Outcome::Returned(_)) {
-            return self.accepted(prepared, first);
-        }
-        let second = self.once(prepared, &prepared.basis).await?;
-        if let Some(part) = difference(&first, &second) {
-            self.findings.push(Finding::error(
-                self.place(),
-                format!("the same input leads to another {part} the second time"),
-                "let the decision follow from the view and the news alone: a host runs a step \
-                 again after a crash",
-            ));
-            return Ok(None);
-        }
-        let otherwise = Basis {
-            seed: Digest::of(b"other randomness"),
-            ..prepared.basis.clone()
+    /// Answers a question as its schema asks for. One that is not open any more needs no answer.
+    async fn answer(&self, session: SessionId, operation: &Operation) {
+        let Performer::Client { action } = &operation.performer else {
+            return;
         };
-        let third = self.once(prepared, &otherwise).await?;
-        if let Some(part) = difference(&first, &third) {
-            self.findings.push(Finding::warning(
-                self.place(),
-                format!("its {part} depends on randomness, such as the order of a hash map"),
-                "sort, or use a `BTreeMap`: otherwise equal turns differ for no reason",
-            ));
-        }
-        self.accepted(prepared, first)
-    }
-
-    async fn once(&self, prepared: &Prepared, basis: &Basis) -> Result<Stepped, Failure> {
-        let component = &self.kit.component;
-        let admission = self.kit.runtime.admit(component, &self.kit.limits).await;
-        let admission = admission.map_err(|_| anyhow!("a step was not let in"))?;
-        let view = self.situation.view(&self.run, &prepared.intake.heard);
-        let news = &prepared.intake.news;
-        let runtime = &self.kit.runtime;
-        Ok(runtime
-            .step(admission, component, Arc::new(view), news, basis)
-            .await)
-    }
-
-    /// Returns the result of a step that a host accepts.
-    fn accepted(
-        &mut self,
-        prepared: &Prepared,
-        stepped: Stepped,
-    ) -> Result<Option<StepResult>, Failure> {
-        let result = match stepped.outcome {
-            Outcome::Returned(result) => result,
-            other => {
-                let stopped = stopped(&other, &self.kit.limits, &stepped.logs)?;
-                let finding = Finding::error(self.place(), stopped.what, stopped.fix)
-                    .with_stderr(&stopped.stderr);
-                self.findings.push(finding);
-                return Ok(None);
-            }
+        let schema = action.response_schema.as_ref();
+        let respond = Respond {
+            target: target(),
+            call: operation.id,
+            session: Some(session),
+            response: schema.map_or(json!("yes"), sample::fitting_any),
+            user: UserId::local(),
+            idempotency_key: None,
         };
-        if let Err(unacceptable) = check(&self.run, &prepared.intake, &result) {
-            let what = format!("a host does not accept its decision: {unacceptable}");
-            let finding = Finding::error(self.place(), what, "mend that part of the decision");
-            self.findings.push(finding);
-            return Ok(None);
+        let _ = self.broker.respond(respond).await;
+    }
+
+    /// Lets the time pass that the timers of a run need, if nothing else of it is under way.
+    async fn let_timers_elapse(&self, run: &Run) {
+        let due = run
+            .open
+            .values()
+            .map(|open| match &open.operation.performer {
+                Performer::Timer { due } => Some(*due),
+                _ => None,
+            });
+        let Some(Some(due)) = due.reduce(|one, other| Some(one?.min(other?))) else {
+            return;
+        };
+        let wait_ms = due.since_ms(self.broker.clock().now());
+        if wait_ms > 0 {
+            self.passed_ms.fetch_add(wait_ms, Ordering::SeqCst);
+            // It also has the watch over timers look again.
+            let _ = self.broker.confirm_clock().await;
         }
-        let format = result.memo.as_ref().map(|memo| memo.format);
-        if let Some(format) = format.filter(|format| !self.agent.memo_formats.contains(format)) {
-            self.findings.push(Finding::warning(
-                self.place(),
+    }
+
+    /// Reads the course so far.
+    async fn course(&self, session: SessionId) -> Result<Course, Failure> {
+        let store = self.broker.store();
+        let events = store.events(0, EventFilter::default(), EVENTS_MAX).await?;
+        let mut course = Course {
+            events: events.len(),
+            ..Course::default()
+        };
+        for recorded in events {
+            let of_session = recorded.subject.session;
+            let is_own = of_session == Some(session);
+            match recorded.event {
+                Some(Event::RunStarted(started)) if is_own && course.run.is_none() => {
+                    course.run = Some(started.run);
+                }
+                Some(Event::RunStepped(stepped)) => {
+                    let asks = |operation: &&Operation| {
+                        matches!(operation.performer, Performer::Client { .. })
+                    };
+                    let asked = stepped.started.iter().filter(asks).cloned();
+                    let asked = of_session
+                        .into_iter()
+                        .flat_map(|of| asked.clone().map(move |it| (of, it)));
+                    course.questions.extend(asked);
+                    if course.run == Some(stepped.run) {
+                        course.stepped.push(*stepped);
+                    }
+                }
+                Some(Event::StepFailed(failed)) if course.run == Some(failed.run) => {
+                    course.failed = Some(failed);
+                }
+                Some(Event::RunEnded(ended)) if course.run == Some(ended.run) => {
+                    course.ended = Some(ended);
+                }
+                _ => {}
+            }
+        }
+        Ok(course)
+    }
+}
+
+/// Returns whether a run waits for what the user says, and for nothing else.
+fn listens(run: &Run) -> bool {
+    run.wait.is_some()
+        && run.open.is_empty()
+        && run.untold.is_empty()
+        && run.untold_stopped.is_empty()
+}
+
+fn target() -> Target {
+    Target::Definition(DefinitionId(PLUGIN.to_owned()))
+}
+
+/// Returns the definition of an agent under test, which may do all that can be done.
+fn definition(id: &str) -> Result<Definition, Failure> {
+    let definition = json!({
+        "agentId": id, "displayName": id, "component": PLUGIN, "systemPrompt": "Be brief.",
+        "description": "Does work that is handed to it.",
+        "modelAllowlist": ["*"], "capabilityAllowlist": ["*"],
+    });
+    Ok(serde_json::from_value(definition)?)
+}
+
+/// The stored course of a conversation.
+#[derive(Debug, Default)]
+struct Course {
+    /// The number of the host's events.
+    events: usize,
+    run: Option<RunId>,
+    stepped: Vec<RunStepped>,
+    /// The newest step that failed.
+    failed: Option<StepFailed>,
+    /// Questions to the user, of any agent of the host.
+    questions: Vec<(SessionId, Operation)>,
+    ended: Option<RunEnded>,
+}
+
+impl Course {
+    /// Returns the failed step at which the conversation ended.
+    fn not_taken(&self) -> Option<&StepFailed> {
+        let steps = self.stepped.len();
+        let is_last =
+            |failed: &&StepFailed| usize::try_from(failed.step).is_ok_and(|it| it >= steps);
+        self.failed.as_ref().filter(is_last)
+    }
+
+    /// Returns its end in words.
+    fn end(&self) -> &'static str {
+        if self.not_taken().is_some() {
+            return "a step that is not taken";
+        }
+        match self.ended.as_ref().map(|ended| ended.end) {
+            Some(TurnEnd::Replied) => "a reply",
+            Some(TurnEnd::Completed) => "the end of its session",
+            Some(TurnEnd::Failed | TurnEnd::Aborted) => "a failed turn",
+            None if self.is_long() => "still going on",
+            None => "waiting for the user",
+        }
+    }
+
+    /// Returns whether its last step decided to wait.
+    fn waits(&self) -> bool {
+        let last = self.stepped.last().map(|stepped| &stepped.decision);
+        matches!(last, Some(Decision::Wait(_)))
+    }
+
+    fn is_long(&self) -> bool {
+        self.stepped.len() >= STEPS_MAX as usize
+    }
+
+    /// Returns the time that its steps took, and the most memory that one had.
+    fn usage(&self) -> CallUsage {
+        let failed = self.failed.iter().map(|failed| &failed.usage);
+        let all = self
+            .stepped
+            .iter()
+            .map(|stepped| &stepped.usage)
+            .chain(failed);
+        all.fold(CallUsage::default(), |sum, usage| CallUsage {
+            wall_us: sum.wall_us + usage.wall_us,
+            memory_bytes_peak: sum.memory_bytes_peak.max(usage.memory_bytes_peak),
+            ..sum
+        })
+    }
+}
+
+/// Returns the findings on a conversation: on each step, on the turn's end, and on steps that are
+/// others the second time.
+async fn findings(
+    played: &Played,
+    kit: &Kit,
+    agent: &AgentDescription,
+    script: Script,
+) -> Result<Vec<Finding>, Failure> {
+    let course = &played.course;
+    let place = |step: u32| format!("step {} of {}", step + 1, script.label());
+    let mut findings = repeated(played, kit, &place).await?;
+    for stepped in &course.stepped {
+        let format = stepped.memo.as_ref().map(|memo| memo.format);
+        if let Some(format) = format.filter(|format| !agent.memo_formats.contains(format)) {
+            findings.push(Finding::warning(
+                place(stepped.step),
                 format!("it writes memos of format {format}, which `memo-formats` does not list"),
                 "list the format: a newer version takes over a turn only if it lists the memo's",
             ));
         }
-        Ok(Some(result))
-    }
-
-    /// Applies a step's decision.
-    async fn take(&mut self, prepared: Prepared, result: StepResult) -> Result<(), Failure> {
-        let Prepared { intake, basis } = prepared;
-        self.situation.learn(&result);
-        let resolved = self.resolve(&intake, &result).await;
-        let taken = Taken {
-            basis,
-            intake,
-            result,
-            resolved,
-            answers: Digest::of(b""),
-            usage: CallUsage::default(),
-            time: NOW,
-            salt: SALT,
-        };
-        let stepped = decide(&self.run, taken);
-        self.run.advance(&Event::RunStepped(Box::new(stepped)))?;
-        Ok(())
-    }
-
-    /// Returns the performers of all requests of a step. What a host refuses becomes a finding, and
-    /// fails.
-    async fn resolve(
-        &mut self,
-        intake: &Intake,
-        result: &StepResult,
-    ) -> Vec<domain::run::decide::Resolved> {
-        let Decision::Wait(wait) = &result.decision else {
-            return Vec::new();
-        };
-        let mut resolved = Vec::new();
-        for request in &wait.start {
-            let requests = Requests {
-                catalogue: &self.kit.catalogue,
-                run: &self.run,
-                intake,
-                tools: &self.situation.tools,
-                now: NOW,
-            };
-            let one = requests.resolve(&request.work).await;
-            resolved.push(one.unwrap_or_else(|fault| {
-                let what = format!("a host does not start `{}`: {fault}", request.key);
-                let finding = Finding::error(self.place(), what, "mend that operation");
-                self.findings.push(finding);
-                super::script::failing(&fault)
-            }));
+        for (key, fault) in not_started(stepped) {
+            let what = format!("a host does not start `{key}`: {fault}");
+            let finding = Finding::error(place(stepped.step), what, "mend that operation");
+            findings.push(finding);
         }
-        resolved
     }
-
-    /// Ends all open operations as the script says, in the order in which they were started.
-    fn settle(&mut self) -> Vec<Settlement> {
-        let mut open: Vec<_> = self.run.open.values().map(|open| &open.operation).collect();
-        open.sort_by_key(|operation| (operation.step, operation.place));
-        let first = self.ended;
-        let settled: Vec<Settlement> = open
-            .into_iter()
-            .enumerate()
-            .map(|(index, operation)| {
-                let end = self.script.end(operation, first + index);
-                settlement(operation, end, NOW)
-            })
-            .collect();
-        self.ended += settled.len();
-        settled
+    let last = course.stepped.last();
+    let step = last.map_or(0, |stepped| stepped.step);
+    if let Some(failed) = course.not_taken() {
+        let stopped = stopped(&outcome(failed), &kit.limits, &kit.stderr.take())?;
+        let finding = Finding::error(place(failed.step), stopped.what, stopped.fix);
+        findings.push(finding.with_stderr(&stopped.stderr));
+    } else if let Some(Decision::Fail { reason }) = last.map(|stepped| &stepped.decision) {
+        if script == Script::Plain {
+            findings.push(Finding::note(
+                place(step),
+                format!("it ends the turn as failed: {reason}"),
+                "nothing is to be done if it needs another beginning than `Hello.`",
+            ));
+        }
+    } else if let Some(ended) = course.ended.as_ref().filter(|it| it.end == TurnEnd::Failed) {
+        let reason = ended.reason.as_deref().or(ended.code.as_deref());
+        findings.push(Finding::warning(
+            place(step),
+            format!(
+                "a host ends its turn: {}",
+                reason.unwrap_or("no reason is stored")
+            ),
+            "end the turn before, with a reply",
+        ));
     }
-
-    fn place(&self) -> String {
-        format!("step {} of {}", self.run.step + 1, self.script.label())
+    if course.is_long() && course.ended.is_none() {
+        findings.push(Finding::note(
+            place(step),
+            format!("it goes on after {STEPS_MAX} steps"),
+            "nothing is to be done if it leads long sessions",
+        ));
     }
-
-    fn note(&mut self, what: String, fix: &str) {
-        self.findings.push(Finding::note(self.place(), what, fix));
-    }
+    Ok(findings)
 }
 
-/// Returns the part in which two runs of a step differ.
-fn difference(one: &Stepped, other: &Stepped) -> Option<&'static str> {
-    let (Outcome::Returned(first), Outcome::Returned(second)) = (&one.outcome, &other.outcome)
-    else {
-        return (one.outcome != other.outcome).then_some("outcome");
+/// Runs every step again, with the same randomness and with another.
+async fn repeated(
+    played: &Played,
+    kit: &Kit,
+    place: &impl Fn(u32) -> String,
+) -> Result<Vec<Finding>, Failure> {
+    let Some(run) = played.course.run else {
+        return Ok(Vec::new());
     };
-    if first.decision != second.decision {
-        Some("decision")
-    } else if first.effects != second.effects {
-        Some("list of effects")
-    } else if first.memo != second.memo {
-        Some("memo")
-    } else {
-        (one.answers != other.answers).then_some("list of questions to its view")
+    let TrialHost {
+        broker, catalogue, ..
+    } = &played.host;
+    let store = broker.store();
+    let again = replay(store, &kit.runtime, catalogue, run).await?;
+    let mut findings = Vec::new();
+    for (step, verdict) in again {
+        if let Some(part) = difference(&verdict)? {
+            findings.push(Finding::error(
+                place(step),
+                format!("the same input leads to another {part} the second time"),
+                "let the decision follow from the view and the news alone: a host runs a step \
+                 again after a crash",
+            ));
+        }
+    }
+    let seed = Digest::of(b"other randomness");
+    let otherwise = replay_seeded(store, &kit.runtime, catalogue, run, Some(seed)).await?;
+    for (step, verdict) in otherwise {
+        let Some(part) = difference(&verdict)? else {
+            continue;
+        };
+        // A step that is another each time is so for other reasons, too.
+        if findings.iter().all(|finding| finding.place != place(step)) {
+            findings.push(Finding::warning(
+                place(step),
+                format!("its {part} depends on randomness, such as the order of a hash map"),
+                "sort, or use a `BTreeMap`: otherwise equal turns differ for no reason",
+            ));
+        }
+    }
+    Ok(findings)
+}
+
+/// Returns the first part in which a step differs from its repetition.
+///
+/// # Errors
+/// This machine could not repeat it.
+fn difference(verdict: &ReplayVerdict) -> Result<Option<&'static str>, Failure> {
+    match verdict {
+        ReplayVerdict::Same => Ok(None),
+        ReplayVerdict::Diverged { what } => Ok(Some(match what.split(", ").next() {
+            Some("effects") => "list of effects",
+            Some("memo") => "memo",
+            Some("what it read") => "list of questions to its view",
+            Some("decision") => "decision",
+            _ => "outcome",
+        })),
+        ReplayVerdict::Unavailable { what } => {
+            Err(anyhow!("a step could not be repeated: {what}").into())
+        }
     }
 }
 
-/// Returns the end of a turn in words; none when it goes on.
-fn ending(decision: &Decision) -> Option<&'static str> {
-    match decision {
-        Decision::Wait(_) => None,
-        Decision::Reply { .. } => Some("a reply"),
-        Decision::Complete { .. } => Some("the end of its session"),
-        Decision::Fail { .. } => Some("a failed turn"),
-    }
+/// Returns the keys of questions and of models' calls that were refused, each with the reason.
+fn not_started(stepped: &RunStepped) -> Vec<(&str, &str)> {
+    let Decision::Wait(wait) = &stepped.decision else {
+        return Vec::new();
+    };
+    let refused = stepped.started.iter().filter_map(|operation| {
+        let mut requests = wait.start.iter();
+        let request = requests.find(|request| request.key == operation.key)?;
+        match (&request.work, &operation.performer) {
+            (
+                Work::Model(_) | Work::Client(_),
+                Performer::Refused {
+                    outcome: OperationOutcome::Failed { failure },
+                    ..
+                },
+            ) => Some((operation.key.as_str(), failure.message.as_str())),
+            _ => None,
+        }
+    });
+    refused.collect()
 }
 
-fn id<T: FromStr<Err = NotAnId>>() -> Result<T, NotAnId> {
-    ID.parse()
-}
-
-/// The message, or the opening, with which a conversation begins.
-fn input(session_type: &str) -> Result<InputAccepted, NotAnId> {
-    let says = session_type == CHAT;
-    let source = if says { Source::Api } else { Source::Opening };
-    Ok(InputAccepted {
-        message: says.then(|| Draft::text(Role::User, "api", "Hello.")),
-        ..InputAccepted::of(id()?, id()?, source, NOW)
-    })
-}
-
-fn started(component: Digest, session_type: &str) -> Result<RunStarted, NotAnId> {
-    Ok(RunStarted {
-        session_type: session_type.to_owned(),
-        claimed: vec![id()?],
-        ..RunStarted::of(
-            id()?,
-            id()?,
-            id()?,
-            DefinitionId("sample".to_owned()),
-            component,
-            NOW,
-        )
-    })
-}
-
-fn basis(run: &Run, intake: &Intake, seed: Digest) -> Basis {
-    let none = Digest::of(b"");
-    Basis {
-        files: 0,
-        documents: Documents::all_of(run.component, none),
-        base: None,
-        head: intake.heard.last().map_or(run.head(), |message| message.id),
-        session_state: run.session_state,
-        now: NOW,
-        left: run.limits_left(),
-        seed,
+/// Returns the outcome of a step that failed, as the runtime had it.
+fn outcome(failed: &StepFailed) -> Outcome<Value> {
+    let detail = failed.detail.clone();
+    match failed.outcome {
+        StepFault::Faulted => Outcome::Faulted {
+            detail,
+            began: true,
+        },
+        StepFault::Refused => Outcome::Refused { detail },
+        StepFault::Trapped => Outcome::Trapped {
+            message: detail,
+            backtrace: String::new(),
+        },
+        StepFault::OutOfMemory => Outcome::OutOfMemory,
+        StepFault::OutOfCpu => Outcome::OutOfCpu,
+        StepFault::TimedOut => Outcome::TimedOut,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::difference;
-    use domain::digest::Digest;
-    use domain::operation::CallUsage;
-    use domain::step::{Decision, Effect, Memo, StepResult};
-    use runtime::{Decided, Outcome, Stepped};
-
-    fn stepped(outcome: Outcome<StepResult>, answers: &[u8]) -> Stepped {
-        Stepped {
-            outcome,
-            usage: CallUsage::default(),
-            answers: Digest::of(answers),
-            logs: Vec::new(),
-            decided: Decided::default(),
-        }
-    }
-
-    fn result() -> StepResult {
-        StepResult {
-            decision: Decision::Reply { parts: Vec::new() },
-            effects: Vec::new(),
-            memo: None,
-        }
-    }
+    use super::{AgentDescription, TOOL, tools};
 
     #[test]
-    fn whatever_differs_between_two_runs_of_a_step_is_named() {
-        let first = stepped(Outcome::Returned(result()), b"");
-        assert_eq!(difference(&first, &first.clone()), None);
-        let reason = "r".to_owned();
-        let failing = StepResult {
-            decision: Decision::Fail { reason },
-            ..result()
+    fn wanted_tools_have_stand_ins_except_for_those_of_the_host() {
+        let agent = AgentDescription {
+            id: "a".to_owned(),
+            display_name: "A".to_owned(),
+            summary: String::new(),
+            session_types: Vec::new(),
+            wants: ["read_file", "delegate", TOOL, "read_file"]
+                .map(str::to_owned)
+                .to_vec(),
+            memo_formats: Vec::new(),
         };
-        let note = "n".to_owned();
-        let remembering = StepResult {
-            effects: vec![Effect::Remember { note }],
-            ..result()
-        };
-        let noting = StepResult {
-            memo: Some(Memo {
-                format: 1,
-                bytes: vec![1],
-            }),
-            ..result()
-        };
-        for (other, part) in [
-            (Outcome::Returned(failing), "decision"),
-            (Outcome::Returned(remembering), "list of effects"),
-            (Outcome::Returned(noting), "memo"),
-            (Outcome::OutOfCpu, "outcome"),
-        ] {
-            assert_eq!(difference(&first, &stepped(other, b"")), Some(part));
-        }
-        let asking = stepped(Outcome::Returned(result()), b"other");
-        assert_eq!(
-            difference(&first, &asking),
-            Some("list of questions to its view")
-        );
+        let names: Vec<String> = tools(&agent).into_iter().map(|tool| tool.name).collect();
+        assert_eq!(names, [TOOL, "read_file"]);
     }
 }

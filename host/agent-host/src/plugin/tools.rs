@@ -1,13 +1,11 @@
 //! The test of a component of tools: sample calls, and calls that a tool has to refuse well.
 
 use super::call::{CallEnd, Kit, Performed};
-use super::cases::{Case, Ending};
+use super::cases::{Case, Ending, Left, VisibleResult, shown};
 use super::declared::place;
-use super::expected::{Left, VisibleResult, shown};
-use super::finding::{Finding, Severity};
-use super::report::Run;
-use super::samples;
+use super::finding::{Finding, Run, Severity};
 use crate::failure::Failure;
+use domain::sample;
 use domain::tool::ToolDefinition;
 use serde_json::{Value, json};
 
@@ -110,7 +108,7 @@ impl Tested {
     /// Calls a tool with arguments that are made from its schema. Any outcome is good, if only it
     /// is one.
     async fn fitting(&mut self, kit: &Kit, tool: &ToolDefinition) -> Result<(), Failure> {
-        let arguments = samples::fitting(&tool.arguments);
+        let arguments = sample::fitting(&tool.arguments);
         if kit
             .catalogue
             .arguments_fault(&tool.name, arguments.clone())
@@ -141,7 +139,7 @@ impl Tested {
     /// Calls a tool with arguments that do not fit its schema, as no host does.
     async fn misfits(&mut self, kit: &Kit, tool: &ToolDefinition) -> Result<(), Failure> {
         let mut left = MISFITS_MAX;
-        for arguments in samples::misfits(&tool.arguments) {
+        for arguments in sample::misfits(&tool.arguments) {
             let fault = kit
                 .catalogue
                 .arguments_fault(&tool.name, arguments.clone())

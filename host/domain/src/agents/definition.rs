@@ -470,47 +470,6 @@ impl Definition {
             .map_or(of_model, |size| size.min(of_model))
     }
 
-    /// Checks the limits of messages and sessions, which apply beyond one turn.
-    ///
-    /// # Errors
-    /// The key of a limit that is out of its range, with a message that names the range.
-    pub fn check_limits(&self) -> Result<(), (&'static str, String)> {
-        let of = |limit: Option<u32>| limit.map(u64::from);
-        let ranges = [
-            (
-                "maxConcurrentMessages",
-                of(self.max_concurrent_messages),
-                1,
-                100_000,
-            ),
-            ("messageTimeout", of(self.message_timeout), 1, 604_800),
-            (
-                "maxSessionMessages",
-                of(self.max_session_messages),
-                1,
-                1_000_000,
-            ),
-            ("sessionTimeout", of(self.session_timeout), 1, 31_536_000),
-            (
-                "contextWindowSize",
-                self.context_window_size,
-                1_000,
-                1_000_000_000,
-            ),
-        ];
-        for (key, value, least, most) in ranges {
-            if let Some(value) = value
-                && !(least..=most).contains(&value)
-            {
-                return Err((
-                    key,
-                    format!("{value} is out of its range: {least} to {most}"),
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Checks whether an agent may have these own settings.
     ///
     /// # Errors

@@ -22,6 +22,7 @@
 //! when.temperature = 0.5          # as the request is sent; and reasoningEffort = "low",
 //! when.stop = ["END"]             # stop sequences that the request has, and maxTokens = 100
 //! reply.text = "I will write $2. {result}"
+//! reply.fits = true               # where JSON of a schema is wanted: made-up JSON that fits, alone
 //! reply.calls = [{ tool = "delegate", arguments = { task = "write", path = "$2" } }]
 //! reply.firstDelayMs = 0          # before the first word
 //! reply.delayMs = 0               # before each word
@@ -42,6 +43,7 @@ use crate::provider::{Answer, Ask, OwnWork};
 use crate::retry::{AttemptError, Mode, Stage};
 use domain::message::{Message, Part, Role};
 use domain::model::{Prompt, Stop, Usage};
+use domain::sample;
 use domain::sampling::Sampling;
 use domain::speaker::without_block;
 use rules::{Failing, Rule, Rules};
@@ -236,6 +238,9 @@ async fn pause(ms: u64) {
 }
 
 fn parts(rule: &Rule, fill: &Fill<'_>, prompt: &Prompt) -> Vec<Part> {
+    if let Some(schema) = prompt.reply_schema.as_ref().filter(|_| rule.reply.fits) {
+        return vec![Part::text(sample::fitting_any(schema).to_string())];
+    }
     let text = fill.text(&rule.reply.text);
     let text = (!text.is_empty()).then_some(Part::Text { text });
     // The id says where in the thread the call stands, so that it is the same whenever the call is

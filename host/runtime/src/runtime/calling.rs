@@ -161,6 +161,13 @@ impl Runtime {
     ) -> Ran {
         let limits = &bound.limits;
         let recorder = audit.recorder(bound.rulings.clone());
+        if let World::StandIn(answer) = &*component.world {
+            notes.begun();
+            let Some(answer) = answer.clone() else {
+                return std::future::pending().await;
+            };
+            return ran(self.not_run(Outcome::Returned(answer)));
+        }
         let World::Tools(exports) = &*component.world else {
             let detail = format!("component {} has no tools", component.digest);
             return ran(self.not_run(Outcome::not_begun(detail)));

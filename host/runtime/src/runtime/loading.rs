@@ -216,6 +216,7 @@ impl Runtime {
         let time = store.data().time();
         let guest = async {
             Ok(match world {
+                World::StandIn(_) => return Err(wasmtime::format_err!("a stand-in has no code")),
                 World::Agent(agent) => {
                     agent_description(agent.describe(&mut store).await?).map(Described::Agent)
                 }

@@ -1,16 +1,14 @@
 //! The parts of an event stream that a conversation shows. Pure: frames in, things to show out.
 
 mod delegated;
-mod reported;
 #[cfg(test)]
 mod tests;
 
 use super::question::Question;
-use crate::fields::{is_true, list, number, text};
+use crate::answer::{is_true, list, number, text};
 use crate::terminal::Shade;
-use delegated::{Delegated, DelegatedOutcome, joined};
+use delegated::{Delegated, DelegatedOutcome, ReportedReasons, ends_with_reason, joined};
 use domain::delegate::NAME as DELEGATE;
-use reported::{ReportedReasons, ends_with_reason};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -2,8 +2,6 @@
 //! would change it.
 
 mod finding;
-mod pin;
-mod recorded;
 #[cfg(test)]
 mod tests;
 
@@ -18,9 +16,7 @@ use crate::serve::{Reach, command_runtime};
 use broker::Entry;
 use domain::authority::{self, CapabilityStatus, Reviewed};
 use domain::grant::{Grant, capability};
-use finding::{Tally, about_content, faults, undeclared};
-use pin::{Admissions, Pin};
-use recorded::Refusals;
+use finding::{Admissions, Pin, Refusals, Tally, about_content, faults, undeclared};
 use runtime::Described;
 use serde_json::{Value, json};
 

@@ -1,6 +1,5 @@
 //! The needs of calls at the boundary, and the least grant that satisfies them.
 
-mod places;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -16,8 +15,7 @@ use domain::event::{BoundaryDecision, BoundaryVerdict, NOTHING_OPENED};
 use domain::grant::{Access, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability};
 use domain::ruling::Rule;
 use domain::tool::ToolDefinition;
-use places::Places;
-use requests::{Requests, grant_of, request_to};
+use requests::{Places, Requests, grant_of, request_to};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -290,7 +288,7 @@ impl Needs {
         match (granted, new.as_slice()) {
             ([], []) => Line::new(
                 "directories",
-                json!([a_folder_at(places::USUAL, access)]),
+                json!([a_folder_at(requests::USUAL, access)]),
                 false,
                 Some(CHOOSE_A_FOLDER),
             ),

@@ -1,11 +1,11 @@
 //! Checks of what a host would do: listen, load components, reach models.
 
-use super::report::{Finding, Grade};
+use super::{Finding, Grade};
+use crate::answer::{list, text};
 use crate::client::{self, Client};
 use crate::command::pending::Pending;
 use crate::command::status::outage_text;
 use crate::config::{Loaded, unfit};
-use crate::fields::{list, text};
 use crate::models::gateway;
 use crate::serve::{load_catalogue, refuse_errors};
 use domain::digest::Salt;

@@ -3,7 +3,7 @@
 
 use crate::answer::Answer;
 use crate::command::component::granted;
-use crate::config::{Loaded, nearest};
+use crate::config::{Loaded, meant};
 use crate::failure::{Exit, Failure};
 use crate::serve::load_catalogue;
 use anyhow::anyhow;
@@ -170,10 +170,9 @@ fn code(entry: &Entry) -> String {
 }
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> Failure {
-    let fix = match (nearest(name, known), known) {
-        (Some(nearest), _) => format!("did you mean `{nearest}`?"),
-        (None, []) => "the configuration has none".to_owned(),
-        (None, known) => format!("known are {}", known.join(", ")),
-    };
+    let fix = meant(name, known, || match known {
+        [] => "the configuration has none".to_owned(),
+        known => format!("known are {}", known.join(", ")),
+    });
     Failure::new(Exit::Usage, anyhow!("there is no {what} `{name}`; {fix}"))
 }

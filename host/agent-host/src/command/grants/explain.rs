@@ -17,12 +17,9 @@ use domain::delegate::{self, Offers, Target};
 use domain::digest::Digest;
 use domain::direct_message::{self, Reachable};
 use domain::grant::{Bound, Grant};
-use domain::memory;
-use domain::panels;
 use domain::ruling::{Rule, Ruling};
-use domain::skill;
 use domain::tool::ToolDefinition;
-use domain::trigger;
+use domain::{memory, panels, skill, trigger};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -1,10 +1,9 @@
 //! `session tree` and `session diff`: the tree of turns, for people.
 
 use super::path_of;
-use crate::answer::Answer;
+use crate::answer::{Answer, list, text};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
-use crate::fields::{list, text};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 

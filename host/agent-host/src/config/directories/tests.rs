@@ -1,10 +1,13 @@
 //! Tests of the findings about granted folders that make no sense, or that should not be granted.
 
-use super::dangerous;
+use super::{FileSystemKind, dangerous, doubt, kind_of, open_to_others};
 use crate::config::check::check;
 use crate::config::finding::Severity;
 use crate::config::load;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// Returns the findings about these entries of one component, in a folder with `work`, `work/in`
 /// and `other`.
@@ -406,4 +409,107 @@ fn what_the_host_reads_as_its_operators_word_is_written_by_no_component() {
             "{trusted}"
         );
     }
+}
+
+#[test]
+fn a_local_disk_is_not_doubted_and_others_are_by_name() {
+    // ext4, XFS, Btrfs, ZFS.
+    for local in [0xef53, 0x5846_5342, 0x9123_683e, 0x2fc1_2fc1] {
+        assert_eq!(doubt(FileSystemKind(local)), None, "{local:x}");
+    }
+    for (number, name) in [
+        (0x0102_1994, "tmpfs"),
+        (0x6969, "NFS"),
+        (0x794c_7630, "overlay"),
+        (0xff53_4d42, "CIFS"),
+    ] {
+        let doubted = doubt(FileSystemKind(number));
+        assert_eq!(doubted.map(|(name, _)| name), Some(name));
+    }
+}
+
+#[test]
+fn a_data_folder_that_others_enter_is_warned_of_and_one_that_all_write_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    assert_eq!(open_to_others(&data), None, "the first start makes it");
+    std::fs::create_dir(&data).unwrap();
+    for (mode, graded) in [
+        (0o700, None),
+        (0o750, Some(Severity::Warning)),
+        (0o701, Some(Severity::Warning)),
+        (0o775, Some(Severity::Warning)),
+        (0o777, Some(Severity::Error)),
+        (0o702, Some(Severity::Error)),
+    ] {
+        std::fs::set_permissions(&data, Permissions::from_mode(mode)).unwrap();
+        let found = open_to_others(&data);
+        assert_eq!(
+            found.as_ref().map(|found| found.severity),
+            graded,
+            "{mode:o}"
+        );
+        if let Some(found) = found {
+            assert!(found.message.contains("run: chmod 700 "), "{found:?}");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn data_in_memory_is_warned_of_by_the_name_of_the_file_system() {
+    // The kernel says of its own tables that they are on `proc`, wherever this runs.
+    let kind = kind_of(Path::new("/proc/self/not/there"));
+    assert_eq!(kind, Some(FileSystemKind(0x9fa0)));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    let warned = |data: &str| {
+        std::fs::write(&file, format!("[server]\ndataDir = {data:?}\n")).unwrap();
+        let findings = check(&load(&file, []).unwrap());
+        let mut found = findings
+            .into_iter()
+            .filter(|finding| finding.key == "server.dataDir");
+        found
+            .next()
+            .map(|finding| (finding.severity, finding.message))
+    };
+    let (severity, message) = warned("/dev/shm/agent-host/data").unwrap();
+    assert!(
+        severity == Severity::Warning && message.contains("(tmpfs) that is kept in memory"),
+        "{message}"
+    );
+    assert_eq!(
+        warned("/proc/self/data"),
+        None,
+        "what is not listed is not doubted"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn data_in_memory_is_logged_once_with_its_folder() {
+    const DATA: &str = "/dev/shm/agent-host/logged";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    std::fs::write(&file, format!("[server]\ndataDir = {DATA:?}\n")).unwrap();
+    let log = folder.path().join("log");
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(Mutex::new(File::create(&log).unwrap()))
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        for _ in 0..2 {
+            check(&load(&file, []).unwrap());
+        }
+    });
+    let log = std::fs::read_to_string(log).unwrap();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(DATA)).collect();
+    assert!(
+        lines.len() == 1
+            && lines[0].contains("WARN")
+            && lines[0].contains(&format!("folder={DATA}"))
+            && lines[0].contains("tmpfs")
+            && lines[0].contains("is kept in memory"),
+        "{log}"
+    );
 }

@@ -135,6 +135,8 @@ fn no_limit() -> usize {
 pub(super) struct Reply {
     /// Its text: a template.
     pub(super) text: String,
+    /// Where the request wants JSON of a schema: made-up JSON that fits, and nothing else.
+    pub(super) fits: bool,
     /// Its calls.
     pub(super) calls: Vec<Call>,
     /// Milliseconds before the first word.

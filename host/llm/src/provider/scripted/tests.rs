@@ -347,3 +347,20 @@ reply.text = "as it was asked"
         assert_eq!(rule.matches(&situation).is_some(), matches, "{temperature}");
     }
 }
+
+#[test]
+fn a_rule_that_fits_replies_with_made_up_json_where_it_is_wanted() {
+    let rules = "[[rule]]\nreply = { text = \"no\", fits = true, calls = [{ tool = \"x\" }] }";
+    let rules = Rules::parse(rules).unwrap().rules;
+    let reply = |prompt: &Prompt| {
+        let situation = Situation::new(prompt);
+        let fill = rules[0].matches(&situation).unwrap();
+        parts(&rules[0], &fill, prompt)
+    };
+    let mut prompt = prompt(vec![message(1, Role::User, "Hi")]);
+    assert_eq!(reply(&prompt).len(), 2);
+    prompt.reply_schema = Some(json!({
+        "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"],
+    }));
+    assert_eq!(reply(&prompt), [Part::text(r#"{"ok":true}"#)]);
+}

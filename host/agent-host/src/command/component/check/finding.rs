@@ -1,12 +1,20 @@
-//! The errors and warnings of `component check`, and what they and refusals make of its exit code.
+//! The errors and warnings of `component check`, what they and refusals make of its exit code, the
+//! pinning of a component, and refusals of calls that a running host has on record.
 
 use super::{BUCKETS, Import, is_missing};
-use crate::config::{Finding, Severity};
+use crate::answer::{list, number, text};
+use crate::client::{Client, Log};
+use crate::command::component::pin_line;
+use crate::config::{Finding, Loaded, Severity};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
+use broker::Entry;
 use domain::authority::{CapabilityStatus, Reviewed};
+use domain::event::{ComponentAdmitted, NOTHING_OPENED};
 use domain::grant::{Grant, capability};
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use store::{OpenError, admissions_at_rest};
 
 /// Returns a warning for each capability that the component's imports need and that no tool
 /// declares: no grant opens them.
@@ -115,9 +123,271 @@ impl Tally {
     }
 }
 
+/// The components as they were admitted last, by a host that runs or one that is stopped.
+#[derive(Debug, Default)]
+pub(super) struct Admissions {
+    is_running: bool,
+    last: Vec<Admission>,
+}
+
+/// The last admission of one component.
+#[derive(Debug)]
+struct Admission {
+    component: String,
+    code: String,
+    /// Other code that was admitted before, if no digest in the configuration said that the later
+    /// code was meant.
+    replaces: Option<String>,
+}
+
+impl Admissions {
+    /// Asks the running host, or reads the data folder where none runs. Nothing is known of a host
+    /// that does not let this be read; then a note says why.
+    pub(super) async fn read(
+        loaded: &Loaded,
+        components: Vec<String>,
+    ) -> Result<(Self, Option<String>), Failure> {
+        if let Some(served) = served(loaded).await {
+            return Ok((Self::of_running(&served), None));
+        }
+        let dir = loaded.data_dir();
+        let read = move || admissions_at_rest(&dir, &components);
+        match tokio::task::spawn_blocking(read).await? {
+            Ok(last) => Ok((Self::of_stopped(&last), None)),
+            Err(OpenError::Locked { .. }) => Ok((Self::default(), None)),
+            Err(error) => {
+                let note = format!("note: it is not known which code was admitted before: {error}");
+                Ok((Self::default(), Some(note)))
+            }
+        }
+    }
+
+    /// Takes what a running host says of the components that it serves.
+    pub(super) fn of_running(served: &Value) -> Self {
+        let last = list(served, "/components").iter().map(|it| Admission {
+            component: text(it, "/name").to_owned(),
+            code: text(it, "/digest").to_owned(),
+            replaces: it
+                .get("replaces")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+        });
+        Self {
+            is_running: true,
+            last: last.collect(),
+        }
+    }
+
+    /// Takes what is on record of a host that is stopped.
+    pub(super) fn of_stopped(admitted: &[ComponentAdmitted]) -> Self {
+        let last = admitted.iter().map(|it| Admission {
+            component: it.component.clone(),
+            code: it.code.reference(),
+            replaces: it.replaces.map(|code| code.reference()),
+        });
+        Self {
+            is_running: false,
+            last: last.collect(),
+        }
+    }
+}
+
+/// The components that a running host serves; none while there is no such host.
+async fn served(loaded: &Loaded) -> Option<Value> {
+    Client::new(loaded).ok()?.get("/api/components").await.ok()
+}
+
+/// The pinning of a component: whether its code is pinned, and which other code has or had its
+/// grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pin {
+    pub(super) is_pinned: bool,
+    other: Option<OtherCode>,
+}
+
+/// Other code than is there now, under the name of a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum OtherCode {
+    /// A running host serves it.
+    Served(String),
+    /// A host that is stopped served it last.
+    ServedLast(String),
+    /// The code that is there now was admitted in its place, and nobody has pinned that since.
+    Before(String),
+}
+
+impl Pin {
+    pub(super) fn of(entry: &Entry, admissions: &Admissions) -> Self {
+        let own = entry.component.digest().reference();
+        Self::among(&entry.name, &own, entry.is_pinned, admissions)
+    }
+
+    pub(super) fn among(name: &str, own: &str, is_pinned: bool, admissions: &Admissions) -> Self {
+        let mut last = admissions.last.iter();
+        let other = last.find(|it| it.component == name).and_then(|last| {
+            if last.code != own {
+                let code = last.code.clone();
+                return Some(if admissions.is_running {
+                    OtherCode::Served(code)
+                } else {
+                    OtherCode::ServedLast(code)
+                });
+            }
+            // A host of another version may describe the same code otherwise.
+            let before = last.replaces.clone().filter(|before| before != own);
+            before.filter(|_| !is_pinned).map(OtherCode::Before)
+        });
+        Self { is_pinned, other }
+    }
+
+    /// Returns the other code.
+    pub(super) fn replaces(&self) -> Option<&str> {
+        self.other.as_ref().map(|other| match other {
+            OtherCode::Served(code) | OtherCode::ServedLast(code) | OtherCode::Before(code) => {
+                code.as_str()
+            }
+        })
+    }
+
+    /// Returns the lines for people. `taken_by` says what gives the grant to the code that is there
+    /// now, while a host runs.
+    pub(super) fn lines(&self, digest: &str, is_toml: bool, taken_by: &str) -> Vec<String> {
+        let line = pin_line(digest, is_toml);
+        let changed = self.other.as_ref().map(|other| match other {
+            OtherCode::Served(code) => format!(
+                "  changed  the running host gives this grant to {code}; {taken_by} gives it to \
+                     the code that is there now"
+            ),
+            OtherCode::ServedLast(code) => format!(
+                "  changed  the last start gave this grant to {code}; the next one gives it to \
+                     the code that is there now"
+            ),
+            OtherCode::Before(code) => format!(
+                "  changed  this grant was given to {code} before; the code that is there now \
+                     was admitted in its place"
+            ),
+        });
+        let unpinned = (!self.is_pinned).then(|| {
+            format!("  unpinned whatever is in its file gets the grant; pin it with {line}")
+        });
+        changed.into_iter().chain(unpinned).collect()
+    }
+}
+
+/// Events of the ledger that are looked at: the last ones.
+const EVENTS_MAX: u64 = 100_000;
+/// Different refusals of one component that are told.
+const REFUSALS_MAX: usize = 10;
+
+/// Refusals that are alike.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Refusal {
+    times: u64,
+    /// The tool and the detail of the last of them.
+    last_tool: String,
+    last_detail: String,
+}
+
+/// The refusals since each component was last admitted: by capability and rule. A call that may
+/// miss a folder has no rule.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(BTreeMap<String, BTreeMap<(String, Option<String>), Refusal>>);
+
+impl Refusals {
+    /// Reads the ledger of the running host; nothing while there is none, or when it may not be
+    /// read.
+    pub(super) async fn read(loaded: &Loaded) -> Self {
+        let mut refusals = Self::default();
+        let Ok(client) = Client::new(loaded) else {
+            return refusals;
+        };
+        let Ok(newest) = client.get("/api/audit?limit=1").await else {
+            return refusals;
+        };
+        let log = Log {
+            path: "/api/audit",
+            filter: "",
+            pointer: "/lines",
+            after: number(&newest, "/last_position").saturating_sub(EVENTS_MAX),
+            follow: false,
+        };
+        match client.read_log(log, |line| refusals.take(line)).await {
+            Ok(()) => refusals,
+            Err(_) => Self::default(),
+        }
+    }
+
+    fn take(&mut self, line: &Value) {
+        let component = text(line, "/component");
+        match text(line, "/kind") {
+            // Another code or another grant: what was refused before says nothing any more.
+            "admission" => {
+                self.0.remove(component);
+            }
+            "decision" if is_reported(line) => {
+                let rule = (!may_miss_a_folder(line)).then(|| text(line, "/rule").to_owned());
+                let key = (text(line, "/capability").to_owned(), rule);
+                let of_component = self.0.entry(component.to_owned()).or_default();
+                let refusal = of_component.entry(key).or_default();
+                refusal.times += number(line, "/times").max(1);
+                refusal.last_tool = text(line, "/tool").to_owned();
+                refusal.last_detail = text(line, "/detail").to_owned();
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns a line for each kind of refusal of a component.
+    pub(super) fn of(&self, component: &str) -> Vec<String> {
+        let refusals = self.0.get(component).into_iter().flatten();
+        let reported = refusals.map(|((capability, rule), refusal)| {
+            let Refusal {
+                times,
+                last_tool,
+                last_detail,
+            } = refusal;
+            let times = if *times == 1 {
+                "once".to_owned()
+            } else {
+                format!("{times} times")
+            };
+            let Some(rule) = rule else {
+                return format!(
+                    "a call that failed may miss a folder, {times}, last of {last_tool}: \
+                     {last_detail}"
+                );
+            };
+            let undeclared = if rule == "notAsked" {
+                format!(" (the tool does not declare {capability})")
+            } else {
+                String::new()
+            };
+            format!(
+                "{capability} was refused {times} by {rule}{undeclared}, last for {last_tool}: \
+                 {last_detail}"
+            )
+        });
+        reported.take(REFUSALS_MAX).collect()
+    }
+}
+
+/// Returns whether a decision is of a call that failed and opened nothing in its folders.
+fn may_miss_a_folder(line: &Value) -> bool {
+    text(line, "/capability") == capability::FILES_READ
+        && text(line, "/detail").starts_with(NOTHING_OPENED)
+}
+
+/// Returns whether a decision is a refusal that tells something, or of a call that may miss a
+/// folder. Many programs look at their environment before they do anything.
+fn is_reported(line: &Value) -> bool {
+    let is_idle =
+        text(line, "/capability") == capability::ENV_READ && text(line, "/rule") == "notAsked";
+    (text(line, "/verdict") == "refused" && !is_idle) || may_miss_a_folder(line)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{BUCKETS, Import, Tally, faults, undeclared};
+    use super::{BUCKETS, Import, Refusals, Tally, faults, undeclared};
     use crate::config::{Finding, Severity};
     use crate::failure::Exit;
     use domain::authority::{CapabilityStatus, Reviewed};
@@ -218,5 +488,44 @@ mod tests {
             reported.ends_with("1 error and 1 refused capability"),
             "{reported}"
         );
+    }
+
+    #[test]
+    fn refusals_are_counted_since_the_component_was_admitted() {
+        let line = |kind: &str, rule: &str, detail: &str| {
+            let verdict = if rule == "grant" {
+                "granted"
+            } else {
+                "refused"
+            };
+            json!({
+                "kind": kind, "component": "c", "verdict": verdict, "capability": "files.read",
+                "rule": rule, "times": 2, "tool": "read_file", "detail": detail,
+            })
+        };
+        let mut refusals = Refusals::default();
+        for line in [
+            line("decision", "ceiling", "before"),
+            line("admission", "", ""),
+            line("decision", "notGranted", "no folder is granted"),
+            line("decision", "grant", "nothing was opened in /w"),
+            line("decision", "grant", "/w/y"),
+            line("decision", "notAsked", "/w/x"),
+            line("request", "", ""),
+        ] {
+            refusals.take(&line);
+        }
+        assert_eq!(
+            refusals.of("c"),
+            [
+                "a call that failed may miss a folder, 2 times, last of read_file: nothing was \
+                 opened in /w",
+                "files.read was refused 2 times by notAsked (the tool does not declare \
+                 files.read), last for read_file: /w/x",
+                "files.read was refused 2 times by notGranted, last for read_file: no folder is \
+                 granted",
+            ]
+        );
+        assert!(refusals.of("d").is_empty());
     }
 }

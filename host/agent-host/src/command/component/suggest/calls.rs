@@ -2,10 +2,10 @@
 //! was decided about them there.
 
 use super::super::needs::Needs;
+use crate::answer::{list, text};
 use crate::client::{Client, Log};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
-use crate::fields::{list, text};
 use anyhow::{Context, anyhow};
 use broker::Entry;
 use domain::egress::Traffic;

@@ -1,4 +1,4 @@
-//! Arguments that are made from a schema: some that should fit it, and some that should not.
+//! Values that are made from a schema: some that should fit it, and some that should not.
 //!
 //! A sample is a guess. Whoever uses one compares it with the schema first.
 
@@ -10,7 +10,8 @@ const DEPTH_MAX: usize = 8;
 const MISFITS_MAX: usize = 24;
 
 /// Returns an object with a value for every property that a schema of arguments requires.
-pub(crate) fn fitting(schema: &Value) -> Value {
+#[must_use]
+pub fn fitting(schema: &Value) -> Value {
     match value(schema, schema, 0) {
         object @ Value::Object(_) => object,
         _ => json!({}),
@@ -18,7 +19,8 @@ pub(crate) fn fitting(schema: &Value) -> Value {
 }
 
 /// Returns a value of any type that should fit a schema.
-pub(crate) fn fitting_any(schema: &Value) -> Value {
+#[must_use]
+pub fn fitting_any(schema: &Value) -> Value {
     value(schema, schema, 0)
 }
 
@@ -120,7 +122,8 @@ fn kinds(schema: &Value) -> Vec<&str> {
 
 /// Returns objects that should not fit a schema of arguments: each property of another type, one
 /// that is required left out, and one that nobody knows.
-pub(crate) fn misfits(schema: &Value) -> Vec<Value> {
+#[must_use]
+pub fn misfits(schema: &Value) -> Vec<Value> {
     let base = match fitting(schema) {
         Value::Object(base) => base,
         _ => Map::new(),
