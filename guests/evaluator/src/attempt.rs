@@ -1,4 +1,4 @@
-//! An attempt at an exam: what was asked, answered and judged so far.
+//! An attempt at an exam: what was asked, answered and judged so far, and its result.
 
 use crate::session::{Session, key_of_item, score_or_null};
 use agent_host_sdk::{Effect, Item, shortened};

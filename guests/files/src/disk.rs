@@ -1,5 +1,5 @@
-//! The entries of a folder in which a name is no text, and the number of names of a file: the
-//! standard library says neither.
+//! A walk through granted folders, over what the standard library does not say: the entries of a
+//! folder in which a name is no text, and the number of names of a file.
 
 use crate::folders::{Folders, GrantedPath};
 use agent_host_sdk::{CallContext, ToolError};

@@ -628,7 +628,7 @@ fn notes_too_large_for_the_memo_are_the_sessions_state_until_the_report() {
         "The Moon. [8]",
     );
     let kept = conversation.steps().iter().flat_map(|step| &step.effects);
-    let kept = kept.filter(|effect| matches!(effect, agent_host_sdk::Effect::SessionState(_)));
+    let kept = kept.filter(|effect| matches!(effect, Effect::SessionState(_)));
     assert_eq!(kept.count(), 2);
     assert_eq!(conversation.state(), &json!({}));
 }

@@ -1,4 +1,4 @@
-//! Calls of Slack, as messages for the host.
+//! Calls of Slack, as messages for the host: their blocks and marks are read as Markdown.
 
 use crate::{Configuration, sending};
 use agent_host_sdk::{

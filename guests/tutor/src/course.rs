@@ -1,4 +1,4 @@
-//! The progress of a lesson, and the operations that are open.
+//! The progress of a lesson, the operations that are open, and the questions that a model wrote.
 
 use crate::lesson::check_question;
 use agent_host_sdk::MessageId;

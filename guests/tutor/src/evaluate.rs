@@ -1,5 +1,5 @@
 //! The evaluation of an answer: a verdict for the student, an item on the record, and a second try
-//! after a wrong one.
+//! after a wrong one; and of a lesson that is over.
 
 use crate::course::{Judged, Mark};
 use crate::memory::{Finished, percent};

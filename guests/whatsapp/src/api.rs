@@ -1,4 +1,4 @@
-//! Calls of the Cloud API, and what their failures mean.
+//! Calls of the Cloud API, what their failures mean, and messages of the host as it takes them.
 
 use crate::{Configuration, GROUP};
 use agent_host_sdk::http::{Request, Response};

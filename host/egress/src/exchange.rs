@@ -1,4 +1,5 @@
-//! One exchange over one connection: the request out, the head of the answer in.
+//! One exchange over one connection: the request out, the head of the answer in; and the
+//! connections that are kept for the next.
 //!
 //! Nothing runs on its own: the task that waits for the answer drives the connection, and dropping
 //! it closes the connection.
@@ -223,7 +224,12 @@ struct Idle {
     since: Instant,
 }
 
-/// The connections that wait.
+/// The connections that wait for the next request to the same target.
+///
+/// None is ever handed to another component, to another scheme, host or port, or to a request whose
+/// grant does not open the address at its other end. They are not driven while they wait. One that
+/// the server has closed, or that has waited too long, is found out and dropped at the next search
+/// for one, so that no more than the limit are ever open.
 pub(crate) struct Pool {
     idle: Mutex<Vec<Idle>>,
     connections_max: usize,

@@ -17,6 +17,16 @@ use domain::step::{News, OperationOutcome};
 use domain::tool::{ClientAction, EffectClass, ToolDefinition};
 use serde_json::Value;
 
+/// Turns a variant into the one of the same name in another enum.
+macro_rules! same {
+    ($value:expr, $from:ty => $to:ty: $($variant:ident),+) => {
+        match $value {
+            $(<$from>::$variant => <$to>::$variant,)+
+        }
+    };
+}
+pub(crate) use same;
+
 /// Something a guest returned that is not acceptable: which field, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unacceptable(pub(crate) String);
@@ -202,12 +212,7 @@ pub(crate) fn guest_message(message: Message) -> types::Message {
     } = message;
     types::Message {
         id,
-        role: match role {
-            Role::User => types::Role::User,
-            Role::Assistant => types::Role::Assistant,
-            Role::Tool => types::Role::Tool,
-            Role::Notice => types::Role::Notice,
-        },
+        role: same!(role, Role => types::Role: User, Assistant, Tool, Notice),
         parts: guest_parts(parts),
         origin,
         untrusted,
@@ -252,11 +257,10 @@ pub(crate) fn guest_tool(tool: &ToolDefinition) -> types::ToolDefinition {
         arguments: tool.arguments.to_string(),
         results: tool.results.as_ref().map(ToString::to_string),
         capabilities: tool.capabilities.clone(),
-        effect: match tool.effect {
-            EffectClass::ReadOnly => types::EffectClass::ReadOnly,
-            EffectClass::Idempotent => types::EffectClass::Idempotent,
-            EffectClass::NonIdempotent => types::EffectClass::NonIdempotent,
-        },
+        effect: same!(
+            tool.effect,
+            EffectClass => types::EffectClass: ReadOnly, Idempotent, NonIdempotent
+        ),
         destructive: tool.destructive,
         time_limit_ms: tool.time_limit_ms,
     }

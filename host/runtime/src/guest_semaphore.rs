@@ -263,7 +263,8 @@ impl Drop for QueueEntry<'_> {
     }
 }
 
-/// The permits that are out, and the queue for the next one.
+/// A semaphore for the calls of one component. Its limit comes with each call, so that calls under
+/// different limits share one count.
 #[derive(Debug, Default)]
 pub(crate) struct CallSemaphore(Mutex<Permits>);
 

@@ -1,4 +1,4 @@
-//! The step from tree to markdown.
+//! The step from tree to markdown, and the lines of it in the making.
 
 use crate::html::parse::{Content, Node, walk};
 use crate::html::{is_hidden, text_of};

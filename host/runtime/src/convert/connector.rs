@@ -3,7 +3,7 @@
 use crate::bindings::connector::exports::agent_host::plugin::connector;
 use crate::call_audit::CallAudit;
 use crate::component::Component;
-use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
+use crate::convert::{Read, Reader, check_count, check_length, same, unacceptable};
 use crate::exports::Answered;
 use crate::log::LogLine;
 use crate::outcome::Outcome;
@@ -229,10 +229,7 @@ impl Reader {
     fn quotation(&mut self, field: &str, quotation: connector::Quotation) -> Read<Quotation> {
         let connector::Quotation { kind, author, text } = quotation;
         Ok(Quotation {
-            kind: match kind {
-                connector::QuotationKind::Forwarded => QuotationKind::Forwarded,
-                connector::QuotationKind::Quoted => QuotationKind::Quoted,
-            },
+            kind: same!(kind, connector::QuotationKind => QuotationKind: Forwarded, Quoted),
             author,
             text: self.text(field, text)?,
         })

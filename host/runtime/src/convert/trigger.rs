@@ -2,7 +2,7 @@
 
 use crate::bindings::agent::agent_host::plugin::types::Part;
 use crate::bindings::trigger::exports::agent_host::plugin::trigger;
-use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
+use crate::convert::{Read, Reader, check_count, check_length, same, unacceptable};
 use crate::log::LogLine;
 use crate::outcome::{Decided, Outcome};
 use domain::digest::Digest;
@@ -67,12 +67,10 @@ fn guest_webhook(call: &WebhookCall) -> trigger::Webhook {
 
 fn guest_files(changes: &FileChanges) -> trigger::Files {
     let change = |change: &FileChange| trigger::FileChange {
-        kind: match change.kind {
-            ChangeKind::Created => trigger::ChangeKind::Created,
-            ChangeKind::Changed => trigger::ChangeKind::Changed,
-            ChangeKind::Removed => trigger::ChangeKind::Removed,
-            ChangeKind::Renamed => trigger::ChangeKind::Renamed,
-        },
+        kind: same!(
+            change.kind,
+            ChangeKind => trigger::ChangeKind: Created, Changed, Removed, Renamed
+        ),
         path: change.path.clone(),
         was: change.was.clone(),
         size: change.size,

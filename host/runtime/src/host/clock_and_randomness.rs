@@ -1,4 +1,4 @@
-//! Clocks and randomness of one call: real and coarse for tools, standing still and repeatable for
+//! `wasi:clocks` and `wasi:random` of one call: real and coarse for tools, standing still and repeatable for
 //! agents.
 
 use crate::call::CallState;

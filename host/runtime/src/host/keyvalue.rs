@@ -205,6 +205,10 @@ pub(super) enum Stopped {
 }
 
 /// The writes of one call over what is stored, and the buckets that it holds for them.
+///
+/// A bucket that the call may write is held from its first use on, reading included: what was read
+/// and then written could otherwise undo another call's write in between. One that it may only read
+/// is never held.
 pub(crate) struct WriteOverlay {
     buckets: Arc<dyn Buckets>,
     granted: Vec<Arc<BucketGrant>>,

@@ -1,5 +1,5 @@
-//! Calls of connectors: each on a fresh instance with the requests, the secrets and the variables
-//! that its component is granted.
+//! Runs of triggers, which are pure, and calls of connectors: each on a fresh instance with the
+//! requests, the secrets and the variables that its component is granted.
 
 use crate::call::{CONNECTOR_CALL, CallScope, CallState, CallTime, Purpose, TRIGGER_FIRE};
 use crate::component::{Component, Described, TriggerDescription};
