@@ -9,7 +9,6 @@
 
 mod attempt;
 mod exam;
-mod finish;
 mod memory;
 mod session;
 

@@ -11,7 +11,6 @@ mod glob;
 mod list;
 mod read;
 mod search;
-mod walk;
 mod write;
 
 use crate::folders::Folders;

@@ -1,9 +1,9 @@
 //! `list_files`.
 
 use crate::disk::Kind;
+use crate::disk::{DEPTH_MAX, Extent, Found, Stopwatch, Walked, walk};
 use crate::folders::{Folders, GrantedPath};
 use crate::glob::Glob;
-use crate::walk::{DEPTH_MAX, Extent, Found, Stopwatch, Walked, walk};
 use agent_host_sdk::{CallContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,9 +1,9 @@
 //! `search_files`.
 
 use crate::disk::Kind;
+use crate::disk::{DEPTH_MAX, Extent, Stopwatch, Walked, walk};
 use crate::folders::{Folders, GrantedPath};
 use crate::read::{Line, open_text};
-use crate::walk::{DEPTH_MAX, Extent, Stopwatch, Walked, walk};
 use agent_host_sdk::{CallContext, ToolError};
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;

@@ -1,7 +1,6 @@
-//! Calls of Slack, as messages for the host.
+//! Calls of Slack, as messages for the host: their blocks and marks are read as Markdown.
 
-use crate::words::shown;
-use crate::{Configuration, blocks, sending};
+use crate::{Configuration, sending};
 use agent_host_sdk::{
     Attachment, Batch, ConnectorError, Incoming, Moved, Quotation, QuotationKind, Said,
 };
@@ -191,7 +190,7 @@ struct AllSaid {
 fn all_said(message: &Value, own_id: Option<&str>) -> AllSaid {
     let text = match message["text"].as_str().filter(|text| !text.is_empty()) {
         Some(text) => words(text, own_id),
-        None => blocks::words(&message["blocks"]),
+        None => words_of_blocks(&message["blocks"]),
     };
     let shared = items(&message["attachments"]);
     let quotations: Vec<Quotation> = shared
@@ -225,7 +224,7 @@ fn passed_on(attachment: &Value) -> Option<Quotation> {
     let in_blocks = ["blocks", "message_blocks"]
         .iter()
         .flat_map(|key| blocks_of(&attachment[*key]))
-        .map(blocks::words)
+        .map(words_of_blocks)
         .find(|text| !text.is_empty());
     let text = said("text").map(shown).or(in_blocks);
     let text = text.or_else(|| said("fallback").or(said("from_url")).map(shown))?;
@@ -417,4 +416,156 @@ fn unescaped(form: &str) -> Option<String> {
         }
     }
     String::from_utf8(bytes).ok()
+}
+
+/// Steps by which an item of a list is indented, at most.
+const INDENT_MAX: usize = 8;
+
+/// The words of blocks, a line each; empty where none of them says anything.
+fn words_of_blocks(blocks: &Value) -> String {
+    let said = items(blocks).iter().map(block);
+    let said: Vec<String> = said.filter(|text| !text.is_empty()).collect();
+    said.join("\n")
+}
+
+fn block(block: &Value) -> String {
+    match block["type"].as_str().unwrap_or_default() {
+        "rich_text" => {
+            let parts: Vec<String> = items(&block["elements"]).iter().map(part).collect();
+            parts.join("\n")
+        }
+        "section" | "header" => {
+            let texts = std::iter::once(&block["text"]).chain(items(&block["fields"]));
+            lines(texts)
+        }
+        "context" => lines(items(&block["elements"]).iter()),
+        "markdown" => block["text"].as_str().unwrap_or_default().to_owned(),
+        "image" => format!("[image {}]", block["alt_text"].as_str().unwrap_or_default()),
+        "video" => format!("[video {}]", text(&block["title"])),
+        _ => String::new(),
+    }
+}
+
+fn lines<'a>(texts: impl Iterator<Item = &'a Value>) -> String {
+    let said: Vec<String> = texts.map(text).filter(|text| !text.is_empty()).collect();
+    said.join("\n")
+}
+
+/// The words of a text object, which is in Slack's own marks or plain.
+fn text(object: &Value) -> String {
+    let said = object["text"].as_str().unwrap_or_default();
+    match object["type"] == "mrkdwn" {
+        true => shown(said),
+        false => said.to_owned(),
+    }
+}
+
+/// The words of a part of a rich text.
+fn part(part: &Value) -> String {
+    match part["type"].as_str().unwrap_or_default() {
+        "rich_text_list" => list(part),
+        "rich_text_quote" => format!("> {}", inline(part).replace('\n', "\n> ")),
+        "rich_text_preformatted" => format!("```\n{}\n```", inline(part)),
+        _ => inline(part),
+    }
+}
+
+fn list(list: &Value) -> String {
+    let indent = list["indent"].as_u64().unwrap_or_default();
+    let before = "  ".repeat(usize::try_from(indent).map_or(INDENT_MAX, |it| it.min(INDENT_MAX)));
+    let is_ordered = list["style"] == "ordered";
+    let first = list["offset"]
+        .as_u64()
+        .unwrap_or_default()
+        .saturating_add(1);
+    let said: Vec<String> = (first..)
+        .zip(items(&list["elements"]))
+        .map(|(number, item)| match is_ordered {
+            true => format!("{before}{number}. {}", inline(item)),
+            false => format!("{before}- {}", inline(item)),
+        })
+        .collect();
+    said.join("\n")
+}
+
+fn inline(part: &Value) -> String {
+    items(&part["elements"]).iter().map(element).collect()
+}
+
+fn element(element: &Value) -> String {
+    let said = |key: &str| element[key].as_str().unwrap_or_default();
+    match said("type") {
+        "link" => link(said("url"), said("text")),
+        // As people and channels without a name are in a text.
+        "user" => format!("<@{}>", said("user_id")),
+        "channel" => format!("<#{}>", said("channel_id")),
+        "usergroup" => format!("@{}", said("usergroup_id")),
+        "broadcast" => format!("@{}", said("range")),
+        "emoji" => format!(":{}:", said("name")),
+        "date" => said("fallback").to_owned(),
+        "color" => said("value").to_owned(),
+        _ => said("text").to_owned(),
+    }
+}
+
+/// Words without Slack's escapes. What stands between `<` and `>` names something: a link with
+/// other words is one in Markdown, and what has a name of its own is that name.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('<') {
+        shown.push_str(&without_escapes(before));
+        let Some((named, after)) = after.split_once('>') else {
+            shown.push('<');
+            rest = after;
+            continue;
+        };
+        shown.push_str(&reference(named));
+        rest = after;
+    }
+    shown.push_str(&without_escapes(rest));
+    shown
+}
+
+/// Returns the words of a reference.
+fn reference(named: &str) -> String {
+    let (target, label) = named.split_once('|').unwrap_or((named, ""));
+    let label = without_escapes(label);
+    match (target.chars().next(), label.as_str()) {
+        // People and channels without a name are left as they are.
+        (Some('@' | '#'), "") => format!("<{target}>"),
+        (Some('@' | '#'), label) => {
+            let sign = target.get(..1).unwrap_or_default();
+            format!("{sign}{}", label.trim_start_matches(['@', '#']))
+        }
+        // Those who are called, such as `<!here>`, and times, which bring their words along.
+        (Some('!'), "") => {
+            let called = target.trim_start_matches('!').split('^').next_back();
+            format!("@{}", called.unwrap_or_default())
+        }
+        (Some('!'), label) => label.to_owned(),
+        (_, label) => link(&without_escapes(target), label),
+    }
+}
+
+/// A link, with its words where it has others than its URL.
+pub(crate) fn link(url: &str, label: &str) -> String {
+    let is_said = |scheme: &str| url.strip_prefix(scheme) == Some(label);
+    let says_itself = ["", "mailto:", "tel:", "http://", "https://"];
+    if label.is_empty() || says_itself.into_iter().any(is_said) {
+        return match label.is_empty() || label.contains("://") {
+            true => url.to_owned(),
+            false => label.to_owned(),
+        };
+    }
+    match url.contains(['(', ')', ' ']) {
+        true => format!("[{label}](<{url}>)"),
+        false => format!("[{label}]({url})"),
+    }
+}
+
+fn without_escapes(text: &str) -> String {
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
 }

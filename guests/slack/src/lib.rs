@@ -6,10 +6,8 @@
 )]
 
 mod api;
-mod blocks;
 mod incoming;
 mod sending;
-mod words;
 
 use crate::api::Api;
 use agent_host_sdk::{

@@ -5,7 +5,6 @@
 //! are the session's state.
 
 mod dialogue;
-mod intake;
 mod memory;
 mod prompts;
 mod session;

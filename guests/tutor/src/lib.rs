@@ -9,13 +9,10 @@
 
 mod course;
 mod evaluate;
-mod finish;
-mod intake;
 mod lesson;
 mod memory;
 mod prompts;
 mod session;
-mod written;
 
 use crate::lesson::Lesson;
 use crate::session::Session;

@@ -3,9 +3,9 @@
 //! A system prompt is the operator's prompt and the text below. What users wrote (the material,
 //! their questions, their wishes) comes after it, as the user's and between fences.
 
+use crate::course::written_schema;
 use crate::lesson::Lesson;
 use crate::memory::Memory;
-use crate::written;
 use agent_host_sdk::{MessageId, ModelRequest, Turn, fenced, shortened};
 use questions::{JUDGE_TOKENS_MAX, Question, judgement_schema};
 use serde_json::Value;
@@ -75,7 +75,7 @@ impl Prompts<'_> {
             .without_thread(self.turn)
             .with_also(also)
             .hidden()
-            .replying_with(written::schema(self.parts.len()))
+            .replying_with(written_schema(self.parts.len()))
     }
 
     /// Judges an answer.

@@ -3,10 +3,8 @@
 
 mod parse;
 mod render;
-mod visible;
-mod writer;
 
-use self::parse::{Content, Node, Tree};
+use crate::html::parse::{Content, Node, Tree, walk};
 use ego_tree::iter::Edge;
 use url::Url;
 
@@ -44,7 +42,7 @@ pub(crate) fn page(source: String, url: &Url) -> Page {
         .and_then(|base| url.join(base.value().attribute("href")?).ok());
     let base = base.as_ref().unwrap_or(url);
     let title = element(&tree, |node| node.value().name() == Some("title"))
-        .map(|title| on_one_line(&visible::text_of(title)))
+        .map(|title| on_one_line(&text_of(title)))
         .filter(|title| !title.is_empty());
     let main = main_of(&tree).map(|main| render::markdown(main, base));
     let text = main.filter(|text| text.chars().nth(MAIN_CHARS_MIN - 1).is_some());
@@ -105,9 +103,9 @@ pub(crate) fn refreshed(content: &str, base: &Url) -> Option<Url> {
 pub(crate) fn plain_text(source: String) -> String {
     let (tree, _) = parse::parse(source);
     let mut text = String::new();
-    parse::walk(tree.root(), |edge| {
+    walk(tree.root(), |edge| {
         let node = match edge {
-            Edge::Open(node) if visible::is_hidden(node) => return false,
+            Edge::Open(node) if is_hidden(node) => return false,
             Edge::Open(node) | Edge::Close(node) => node,
         };
         match node.value() {
@@ -129,7 +127,7 @@ fn main_of(tree: &Tree) -> Option<Node<'_>> {
     let is_main = |node: Node<'_>| {
         let content = node.value();
         (content.name() == Some("main") || content.attribute("role") == Some("main"))
-            && !visible::is_hidden(node)
+            && !is_hidden(node)
     };
     let mut mains = nodes(tree, is_main);
     mains.next().filter(|_| mains.next().is_none())
@@ -142,4 +140,74 @@ fn on_one_line(text: &str) -> String {
         .chars()
         .take(TITLE_CHARS_MAX)
         .collect()
+}
+
+/// Elements of which nothing is shown: they act, embed or navigate.
+const UNSHOWN: [&str; 24] = [
+    "script", "style", "template", "head", "title", "nav", "menu", "iframe", "object", "embed",
+    "canvas", "audio", "video", "map", "select", "datalist", "textarea", "input", "button",
+    "noembed", "noframes", "frameset", "progress", "meter",
+];
+/// Roles by which other elements say that they do the same.
+const UNSHOWN_ROLES: [&str; 8] = [
+    "navigation",
+    "menu",
+    "menubar",
+    "toolbar",
+    "search",
+    "tablist",
+    "dialog",
+    "alertdialog",
+];
+
+/// Returns true if an element, with everything in it, is not shown.
+fn is_hidden(node: Node<'_>) -> bool {
+    let content = node.value();
+    let Some(name) = content.name() else {
+        // The labels of a picture make no sense alone. Formulas are read.
+        return content.foreign_name() == Some("svg");
+    };
+    let attribute = |name: &str| content.attribute(name);
+    UNSHOWN.contains(&name)
+        || attribute("hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"))
+        || attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        || attribute("role").is_some_and(|role| UNSHOWN_ROLES.contains(&role))
+        || (name == "dialog" && attribute("open").is_none())
+        || attribute("style").is_some_and(hides)
+}
+
+fn hides(style: &str) -> bool {
+    let is_unit = |letter: char| letter.is_ascii_alphabetic() || letter == '%';
+    style
+        .split(';')
+        .filter_map(|declaration| declaration.split_once(':'))
+        .any(|(property, value)| {
+            let value = value.split('!').next().unwrap_or_default();
+            let value = value.trim().to_ascii_lowercase();
+            match property.trim().to_ascii_lowercase().as_str() {
+                "display" => value == "none",
+                "visibility" => value == "hidden" || value == "collapse",
+                // Text that only programs read is meant for programs such as a model.
+                "opacity" => value.parse() == Ok(0.0),
+                "font-size" => value.trim_end_matches(is_unit).parse() == Ok(0.0),
+                _ => false,
+            }
+        })
+}
+
+/// All text that is shown below a node, as it stands.
+fn text_of(root: Node<'_>) -> String {
+    let mut text = String::new();
+    walk(root, |edge| {
+        let Edge::Open(node) = edge else {
+            return true;
+        };
+        match node.value() {
+            Content::Text(chunk) => text.push_str(chunk),
+            Content::Element { name, .. } if &*name.local == "br" => text.push('\n'),
+            Content::Element { .. } | Content::Nothing => {}
+        }
+        node == root || !is_hidden(node)
+    });
+    text
 }

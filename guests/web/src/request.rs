@@ -225,11 +225,6 @@ pub(crate) fn error_of(url: &Url, error: Unanswered) -> ToolError {
     match error {
         Unanswered::Denied => ToolError::Denied,
         Unanswered::Busy => ToolError::RetryLater(BUSY_MS),
-        Unanswered::HeaderRefused
-        | Unanswered::RequestTooLarge
-        | Unanswered::Unreachable
-        | Unanswered::TimedOut
-        | Unanswered::TooLarge
-        | Unanswered::Broken => ToolError::Failed(format!("`{url}` {error}")),
+        _ => ToolError::Failed(format!("`{url}` {error}")),
     }
 }

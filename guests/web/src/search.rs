@@ -330,11 +330,7 @@ impl Backend {
                     Kind::Brave { .. } => ", and its key with `secrets`",
                 }
             )),
-            Unanswered::RequestTooLarge
-            | Unanswered::Unreachable
-            | Unanswered::TimedOut
-            | Unanswered::TooLarge
-            | Unanswered::Broken => self.failed(format_args!("{error}")),
+            _ => self.failed(format_args!("{error}")),
         }
     }
 

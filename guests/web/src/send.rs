@@ -136,10 +136,6 @@ fn lost(url: &Url, error: Unanswered) -> ToolError {
         Unanswered::TimedOut | Unanswered::TooLarge | Unanswered::Broken => {
             ToolError::Failed(format!("`{url}` {error}; {UNCERTAIN}"))
         }
-        Unanswered::Denied
-        | Unanswered::HeaderRefused
-        | Unanswered::RequestTooLarge
-        | Unanswered::Busy
-        | Unanswered::Unreachable => error_of(url, error),
+        _ => error_of(url, error),
     }
 }

@@ -7,7 +7,6 @@
 
 mod api;
 mod incoming;
-mod sending;
 
 use crate::api::Api;
 use agent_host_sdk::{
@@ -96,7 +95,7 @@ impl Connector for WhatsApp {
         configuration: &Value,
         message: &OutgoingMessage,
     ) -> Result<String, ConnectorError> {
-        sending::send(&Api::new(configured(configuration)?), message)
+        api::send(&Api::new(configured(configuration)?), message)
     }
 
     fn fetch(&self, configuration: &Value, handle: &str) -> Result<Vec<u8>, ConnectorError> {

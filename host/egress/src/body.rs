@@ -3,10 +3,10 @@
 use crate::awake::{Instant, Sleep, sleep_until};
 use crate::dial::Deadline;
 use crate::error::{Broken, EgressError, Phase, TooLarge};
+use crate::exchange::Home;
 use crate::exchange::{Link, failure};
 use crate::headers;
 use crate::limits::INFLATE_BYTES;
-use crate::pool::Home;
 use crate::record::Trace;
 use crate::request::RequestPermit;
 use bytes::{Buf, Bytes};

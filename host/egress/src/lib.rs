@@ -15,8 +15,8 @@
 //! - the gates of a hop, in order: `egress.rs`; what is sent on it, and on the next: `leg.rs`
 //! - requests, callers, credentials and requests under way: `request.rs`; headers: `headers.rs`
 //! - one lookup for a check and a dial: `dial.rs`
-//! - the exchange, the counted wire with its budget, the body: `exchange.rs`, `wire.rs`, `body.rs`
-//! - connections that are kept: `pool.rs`
+//! - the exchange, and connections that are kept: `exchange.rs`; the counted wire with its budget,
+//!   the body: `wire.rs`, `body.rs`
 //! - limits: `limits.rs`; time in which the host was awake: `awake.rs`
 //! - errors and records: `error.rs`, `record.rs`
 
@@ -29,7 +29,6 @@ mod exchange;
 mod headers;
 mod leg;
 mod limits;
-mod pool;
 mod record;
 mod request;
 mod wire;

@@ -238,16 +238,10 @@ impl Failure {
     /// Returns whether the same call may succeed later.
     #[must_use]
     pub fn retryable(&self) -> bool {
-        match self {
-            Self::Unavailable { .. } | Self::RateLimited { .. } | Self::Garbage { .. } => true,
-            Self::Refused { .. }
-            | Self::Barred { .. }
-            | Self::CutOff { .. }
-            | Self::ProgramFailed { .. }
-            | Self::TooLong { .. }
-            | Self::Unaffordable { .. }
-            | Self::UnknownModel(_) => false,
-        }
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::RateLimited { .. } | Self::Garbage { .. }
+        )
     }
 
     /// The failure with what was said about it, in one line, for records.
@@ -281,15 +275,7 @@ impl Failure {
                 }
             }
             Self::Garbage { sample, .. } if !sample.is_empty() => format!("{self}: {sample:?}"),
-            Self::Unavailable { .. }
-            | Self::RateLimited { .. }
-            | Self::Barred { .. }
-            | Self::Garbage { .. }
-            | Self::CutOff { .. }
-            | Self::ProgramFailed { .. }
-            | Self::TooLong { .. }
-            | Self::Unaffordable { .. }
-            | Self::UnknownModel(_) => self.to_string(),
+            _ => self.to_string(),
         }
     }
 }

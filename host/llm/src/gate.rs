@@ -1,7 +1,6 @@
 //! The way in to a provider: at most so many calls at a time, none while it wants to be left alone,
 //! few while it fails.
 
-use crate::breaker::Breaker;
 use crate::failure::{Failure, Reason};
 use crate::fair_semaphore::{FairSemaphore, Party, Permit};
 use crate::peer::Peer;
@@ -202,6 +201,89 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Returns a duration in milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The state of a breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Calls go through. After the limit of failures in a row: open.
+    Closed {
+        /// Failures since the last success.
+        failures: u32,
+    },
+    /// No call goes through until a time; the first one after it is a probe and half-opens.
+    Open {
+        /// Milliseconds of the caller's clock.
+        until_ms: u64,
+    },
+    /// One call is out to see. It succeeds: closed. It fails: open. It is abandoned: open, and due
+    /// at once.
+    HalfOpen,
+}
+
+/// A breaker; time comes in as milliseconds of any clock that does not go back.
+#[derive(Debug)]
+pub(crate) struct Breaker {
+    failures_max: u32,
+    open_ms: u64,
+    state: State,
+}
+
+impl Breaker {
+    pub(crate) fn new(failures_max: u32, open_ms: u64) -> Self {
+        Self {
+            failures_max,
+            open_ms,
+            state: State::Closed { failures: 0 },
+        }
+    }
+
+    /// Milliseconds for which it stays open.
+    pub(crate) fn open_ms(&self) -> u64 {
+        self.open_ms
+    }
+
+    /// Returns whether a call may go through now. If it may, one of the three methods below must
+    /// follow.
+    pub(crate) fn admits(&mut self, now_ms: u64) -> bool {
+        match self.state {
+            State::Closed { .. } => true,
+            State::Open { until_ms } if now_ms >= until_ms => {
+                self.state = State::HalfOpen;
+                true
+            }
+            State::Open { .. } | State::HalfOpen => false,
+        }
+    }
+
+    /// A call came back with an answer, whatever it was.
+    pub(crate) fn succeeded(&mut self) {
+        self.state = State::Closed { failures: 0 };
+    }
+
+    /// A call failed by the provider's or the network's fault. Tells whether that opened the
+    /// breaker.
+    pub(crate) fn failed(&mut self, now_ms: u64) -> bool {
+        let open = State::Open {
+            until_ms: now_ms.saturating_add(self.open_ms),
+        };
+        self.state = match self.state {
+            State::Closed { failures } if failures + 1 < self.failures_max => State::Closed {
+                failures: failures + 1,
+            },
+            State::Closed { .. } | State::HalfOpen => open,
+            // A call that began before the breaker opened says nothing new.
+            State::Open { .. } => return false,
+        };
+        self.state == open
+    }
+
+    /// A call was given up by its caller.
+    pub(crate) fn abandoned(&mut self, now_ms: u64) {
+        if self.state == State::HalfOpen {
+            self.state = State::Open { until_ms: now_ms };
+        }
+    }
 }
 
 #[cfg(test)]

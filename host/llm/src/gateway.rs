@@ -31,7 +31,6 @@ mod attempted;
 mod listing;
 mod remedy;
 mod setup;
-mod yielding;
 
 pub use listing::{ConfiguredModel, ConfiguredProvider};
 
@@ -587,13 +586,7 @@ fn out_of_time(ask: &Ask<'_>, upstream: &Upstream, mode: Mode) -> AttemptError {
     } else {
         peer.unavailable(Reason::Deadline, "")
     };
-    AttemptError {
-        failure,
-        mode,
-        stage: Stage::Asked,
-        retry_after_ms: None,
-        reported_usage: None,
-    }
+    AttemptError::new(mode, Stage::Asked, failure)
 }
 
 #[cfg(test)]

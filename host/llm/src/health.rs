@@ -102,12 +102,7 @@ impl ShownFailure {
             Failure::Garbage {
                 provider, problem, ..
             } => format!("provider `{provider}` sent no list of its models: {problem}"),
-            Failure::Barred { .. }
-            | Failure::CutOff { .. }
-            | Failure::ProgramFailed { .. }
-            | Failure::TooLong { .. }
-            | Failure::Unaffordable { .. }
-            | Failure::UnknownModel(_) => failure.clone().without_words().to_string(),
+            _ => failure.clone().without_words().to_string(),
         };
         Self {
             code: failure.code(),
@@ -240,10 +235,7 @@ impl OutageCause {
             | Failure::Barred { .. } => Some(Self::Unreachable),
             Failure::Unavailable { .. } | Failure::Garbage { .. } => Some(Self::Failing),
             Failure::CutOff { .. } => Some(Self::Program),
-            Failure::RateLimited { .. }
-            | Failure::TooLong { .. }
-            | Failure::Unaffordable { .. }
-            | Failure::UnknownModel(_) => None,
+            _ => None,
         }
     }
 

@@ -21,7 +21,7 @@
 //!   in two there: `surrogates.rs`; thoughts before a text: `thoughts.rs`
 //! - models and providers as they are looked at: `gateway/listing.rs`, with their health as last
 //!   seen, `health.rs`, and a provider's own list of models, `provider/list.rs`
-//! - retries and pauses: `retry.rs`; what a provider can take: `gate.rs`, `breaker.rs`
+//! - retries and pauses: `retry.rs`; what a provider can take: `gate.rs`
 //! - turns of users and agents at the host's permits: `fair_semaphore.rs`
 //! - failures, and what a provider says of them: `failure.rs`, `peer.rs`; errors in any shape, and
 //!   what else all dialects take in: `incoming.rs`
@@ -29,7 +29,6 @@
 //!   the processes for them, `program.rs`
 //! - keys: `key.rs`; who pays: `budget.rs`; the record of requests: `trail.rs`
 
-mod breaker;
 mod budget;
 mod config;
 mod conversation;
@@ -48,6 +47,8 @@ mod provider;
 mod retry;
 mod sse;
 mod surrogates;
+#[cfg(test)]
+mod tests;
 mod thoughts;
 mod trail;
 

@@ -7,17 +7,12 @@
 //! the program. Never in here: what a program says, and what that means.
 
 mod below;
-mod confine;
-mod enforcement;
+pub(crate) mod confine;
 #[cfg(target_os = "linux")]
 mod filter;
 mod keep;
-pub(crate) mod order;
 pub(crate) mod running;
-pub(crate) mod system;
 
-pub use confine::{ConfineError, confine};
-pub use enforcement::Enforcement;
+pub use confine::{ConfineError, Enforcement, SYSTEM_READ, confine};
 pub use keep::{Starter, keep};
 pub use running::Supervisor;
-pub use system::SYSTEM_READ;

@@ -87,6 +87,21 @@ pub(crate) struct AttemptError {
 }
 
 impl AttemptError {
+    /// An attempt that failed so, in this mode and at this stage, with nothing told of its usage.
+    pub(crate) fn new(mode: Mode, stage: Stage, failure: Failure) -> Self {
+        let asked_ms = match &failure {
+            Failure::RateLimited { retry_after_ms, .. } => *retry_after_ms,
+            _ => None,
+        };
+        Self {
+            failure,
+            mode,
+            stage,
+            retry_after_ms: asked_ms.and_then(NonZeroU64::new),
+            reported_usage: None,
+        }
+    }
+
     /// Returns whether the provider or the way to it is at fault, rather than the call.
     pub(crate) fn counts_against_the_provider(&self) -> bool {
         matches!(

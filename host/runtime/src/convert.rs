@@ -6,15 +6,26 @@ pub(crate) mod describe;
 pub(crate) mod step;
 pub(crate) mod tool;
 pub(crate) mod trigger;
-pub(crate) mod view;
 
 use crate::bindings::agent::agent_host::plugin::types;
+use crate::bindings::agent::exports::agent_host::plugin::agent;
 use domain::digest::Digest;
 use domain::json::{self, DEPTH_MAX, NotTaken};
 use domain::limits::{STEP_BYTES_MAX, TIMER_MS_MAX};
-use domain::message::Part;
-use domain::tool::ClientAction;
+use domain::message::{Answers, Message, Part, Role};
+use domain::step::{News, OperationOutcome};
+use domain::tool::{ClientAction, EffectClass, ToolDefinition};
 use serde_json::Value;
+
+/// Turns a variant into the one of the same name in another enum.
+macro_rules! same {
+    ($value:expr, $from:ty => $to:ty: $($variant:ident),+) => {
+        match $value {
+            $(<$from>::$variant => <$to>::$variant,)+
+        }
+    };
+}
+pub(crate) use same;
 
 /// Something a guest returned that is not acceptable: which field, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,11 +128,7 @@ impl Reader {
     pub(crate) fn object(&mut self, field: &str, text: &str) -> Read<Value> {
         match self.json(field, text)? {
             object @ Value::Object(_) => Ok(object),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => unacceptable(field, "is not a JSON object"),
+            _ => unacceptable(field, "is not a JSON object"),
         }
     }
 
@@ -129,9 +136,7 @@ impl Reader {
     pub(crate) fn schema(&mut self, field: &str, text: &str) -> Read<Value> {
         match self.json(field, text)? {
             schema @ (Value::Object(_) | Value::Bool(_)) => Ok(schema),
-            Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                unacceptable(field, "is not a JSON Schema")
-            }
+            _ => unacceptable(field, "is not a JSON Schema"),
         }
     }
 
@@ -189,5 +194,105 @@ impl Reader {
                 .transpose()?,
             lock_input,
         })
+    }
+}
+
+/// A message as a guest sees it: without providers' ids and without what only a provider reads.
+pub(crate) fn guest_message(message: Message) -> types::Message {
+    let Message {
+        id,
+        role,
+        parts,
+        origin,
+        untrusted,
+        speaker: _,
+        answers,
+        marked_elsewhere: _,
+        salt: _,
+    } = message;
+    types::Message {
+        id,
+        role: same!(role, Role => types::Role: User, Assistant, Tool, Notice),
+        parts: guest_parts(parts),
+        origin,
+        untrusted,
+        answers: answers.map(|Answers { message, index, .. }| (message, index)),
+    }
+}
+
+fn guest_parts(parts: Vec<Part>) -> Vec<types::Part> {
+    let mut calls = 0_u32..;
+    let mut part = |part| match part {
+        Part::Text { text } => types::Part::Text(text),
+        Part::Blob {
+            digest,
+            media_type,
+            size,
+        } => types::Part::Blob(types::Blob {
+            handle: digest.reference(),
+            media_type,
+            size,
+        }),
+        Part::Call {
+            call_id: _,
+            name,
+            arguments,
+        } => types::Part::Call(types::ModelCall {
+            index: calls.next().unwrap_or(u32::MAX),
+            name,
+            arguments,
+        }),
+        Part::Opaque { value, .. } => {
+            types::Part::Opaque(Digest::of(value.to_string().as_bytes()).reference())
+        }
+    };
+    parts.into_iter().map(&mut part).collect()
+}
+
+/// A tool as a guest sees it.
+pub(crate) fn guest_tool(tool: &ToolDefinition) -> types::ToolDefinition {
+    types::ToolDefinition {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        arguments: tool.arguments.to_string(),
+        results: tool.results.as_ref().map(ToString::to_string),
+        capabilities: tool.capabilities.clone(),
+        effect: same!(
+            tool.effect,
+            EffectClass => types::EffectClass: ReadOnly, Idempotent, NonIdempotent
+        ),
+        destructive: tool.destructive,
+        time_limit_ms: tool.time_limit_ms,
+    }
+}
+
+/// News as a guest hears it.
+pub(crate) fn guest_news(news: &[News]) -> Vec<agent::News> {
+    let one = |news: &News| match news {
+        News::Opened => agent::News::Opened,
+        News::Said { messages } => agent::News::Said(messages.clone()),
+        News::Settled { key, outcome } => agent::News::Settled(agent::Settlement {
+            key: key.clone(),
+            outcome: guest_outcome(outcome),
+        }),
+    };
+    news.iter().map(one).collect()
+}
+
+fn guest_outcome(outcome: &OperationOutcome) -> agent::Outcome {
+    match outcome {
+        OperationOutcome::Message { id } => agent::Outcome::Message(*id),
+        OperationOutcome::Parts { parts } => agent::Outcome::Parts(guest_parts(parts.clone())),
+        OperationOutcome::Value { value } => agent::Outcome::Value(value.to_string()),
+        OperationOutcome::Elapsed => agent::Outcome::Elapsed,
+        OperationOutcome::Failed { failure } => agent::Outcome::Failed(agent::Failure {
+            code: failure.code.clone(),
+            message: failure.message.clone(),
+            retryable: failure.retryable,
+        }),
+        OperationOutcome::Denied => agent::Outcome::Denied,
+        OperationOutcome::TimedOut => agent::Outcome::TimedOut,
+        OperationOutcome::Cancelled => agent::Outcome::Cancelled,
+        OperationOutcome::Unknown { .. } => agent::Outcome::Unknown,
     }
 }

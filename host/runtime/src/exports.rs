@@ -2,10 +2,9 @@
 //! found and checked when a component is loaded, and called on a fresh instance each time.
 //!
 //! Agents and tools are the same in both versions. Of triggers and connectors the older version is
-//! a thin layer over the newer (`older/`), so that whoever calls knows one version only.
+//! a thin layer over the newer, so that whoever calls knows one version only.
 
 mod connector;
-mod older;
 mod trigger;
 
 pub(crate) use connector::{Answered, ConnectorExports};
@@ -15,7 +14,7 @@ use crate::bindings::agent::agent_host::plugin::types;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
 use crate::bindings::tool::exports::agent_host::plugin::tools;
 use crate::call::CallState;
-use crate::host::turn::step_view::ViewHandle;
+use crate::host::turn::ViewHandle;
 use domain::operation::Progress;
 use domain::tool::ToolError;
 use wasmtime::Store;

@@ -3,14 +3,14 @@
 //! A component that keeps computing until it is stopped shares one lane with all others that do, so
 //! that however many of them are called, they take no more than one guest's part of the machine.
 
-use crate::call_semaphore::{CallPermit, CallSemaphore};
 use crate::outcome::NotAdmitted;
 use domain::grant::GuestLimits;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::timeout;
 
 /// Times that a component was stopped for computing too long, with less than [`OFFENCE_LASTS`]
 /// between them, before it is confined.
@@ -237,7 +237,7 @@ impl GuestSemaphore {
             return Some(permit);
         }
         let _entry = QueueEntry::enter(waiting, self.waiting_max)?;
-        tokio::time::timeout(self.wait_max, semaphore.acquire_owned())
+        timeout(self.wait_max, semaphore.acquire_owned())
             .await
             .ok()?
             .ok()
@@ -260,6 +260,87 @@ impl<'a> QueueEntry<'a> {
 impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A semaphore for the calls of one component. Its limit comes with each call, so that calls under
+/// different limits share one count.
+#[derive(Debug, Default)]
+pub(crate) struct CallSemaphore(Mutex<Permits>);
+
+#[derive(Debug, Default)]
+struct Permits {
+    acquired: u32,
+    queue: VecDeque<QueuedCall>,
+}
+
+/// A call that waits until fewer than `max` permits are out.
+#[derive(Debug)]
+struct QueuedCall {
+    max: u32,
+    sender: oneshot::Sender<CallPermit>,
+}
+
+/// The right to make one call. It is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct CallPermit(Arc<CallSemaphore>);
+
+impl CallSemaphore {
+    /// Waits until fewer than `max` permits are out. None when too many wait already or it took too
+    /// long.
+    pub(crate) async fn acquire(
+        self: &Arc<Self>,
+        max: u32,
+        queued_max: usize,
+        wait_max: Duration,
+    ) -> Option<CallPermit> {
+        let max = max.max(1);
+        let permit = {
+            let mut permits = self.permits();
+            if permits.acquired < max {
+                permits.acquired += 1;
+                return Some(CallPermit(self.clone()));
+            }
+            permits.queue.retain(|call| !call.sender.is_closed());
+            if permits.queue.len() >= queued_max {
+                return None;
+            }
+            let (sender, receiver) = oneshot::channel();
+            permits.queue.push_back(QueuedCall { max, sender });
+            receiver
+        };
+        timeout(wait_max, permit).await.ok()?.ok()
+    }
+
+    fn permits(&self) -> MutexGuard<'_, Permits> {
+        // Nobody who holds the lock panics between two changes that belong together.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a permit back, and gives it to the first in the queue who may have it.
+    fn release(self: &Arc<Self>) {
+        let next = {
+            let mut permits = self.permits();
+            permits.acquired -= 1;
+            permits.queue.retain(|call| !call.sender.is_closed());
+            let first = permits
+                .queue
+                .iter()
+                .position(|call| permits.acquired < call.max);
+            let next = first.and_then(|first| permits.queue.remove(first));
+            permits.acquired += u32::from(next.is_some());
+            next
+        };
+        if let Some(QueuedCall { sender, .. }) = next {
+            // Who gave up in this moment gives it back by dropping it.
+            let _ = sender.send(CallPermit(self.clone()));
+        }
+    }
+}
+
+impl Drop for CallPermit {
+    fn drop(&mut self) {
+        self.0.release();
     }
 }
 

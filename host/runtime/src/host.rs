@@ -6,7 +6,6 @@
 
 pub(crate) mod audit_recorder;
 pub(crate) mod clock_and_randomness;
-mod clocks;
 mod environment;
 pub(crate) mod filesystem;
 pub(crate) mod http;
@@ -14,7 +13,6 @@ pub(crate) mod keyvalue;
 pub(crate) mod link;
 pub(crate) mod logging;
 pub(crate) mod progress;
-pub(crate) mod random;
 pub(crate) mod secrets;
 pub(crate) mod sockets;
 pub(crate) mod turn;

@@ -10,41 +10,35 @@
 //!
 //! ## Where things are
 //!
-//! - the runtime, its counters, and the check before it serves: `runtime.rs`, `stats.rs`,
-//!   `selftest.rs`
+//! - the runtime, its counters, and the check before it serves: `runtime.rs`, `selftest.rs`
 //! - loading: `runtime/loading.rs`, `load.rs`, `load/`, `component.rs`, `manifest.rs`,
 //!   `artifacts.rs`, `cache.rs`; compiling in another process: `compile.rs`
 //! - calling: `run.rs`, `call.rs`, and the ends of a call: `outcome.rs`, `redacted.rs`; agents and
-//!   tools: `runtime/calling.rs`, `view.rs`, `tool.rs`; triggers: `runtime/trigger_run.rs`,
-//!   `trigger.rs`; connectors: `runtime/connecting.rs`, `connector.rs`
+//!   tools: `runtime/calling.rs`, `view.rs`; triggers and connectors: `runtime/connecting.rs`
 //! - what components export, in every version of the interface: `exports.rs`, `exports/`
-//! - calls at a time: `guest_semaphore.rs`, `call_semaphore.rs`
+//! - calls at a time: `guest_semaphore.rs`
 //! - bounds and meters: `config.rs`, `meter.rs`
 //! - what is recorded of a call: `call_audit.rs`, `host/audit_recorder.rs`, `log.rs`
-//! - imports of guests: `host.rs`, one file an interface in `host/` (`clocks.rs`, `environment.rs`,
-//!   `filesystem.rs`, `http.rs`, `keyvalue.rs`, `logging.rs`, `progress.rs`, `random.rs`,
-//!   `sockets.rs`, `turn.rs`), and what they share (`link.rs`, `clock_and_randomness.rs`,
-//!   `secrets.rs`, `progress/note_relay.rs`, `turn/step_view.rs`)
+//! - imports of guests: `host.rs`, one file an interface in `host/` (`clock_and_randomness.rs`,
+//!   `environment.rs`, `filesystem.rs`, `http.rs`, `keyvalue.rs` with a call's own view of its
+//!   buckets, `logging.rs`, `progress.rs`, `sockets.rs`, `turn.rs`), and what they share
+//!   (`link.rs`, `secrets.rs`)
 //! - folders that are granted: `folders.rs`, those of single users, agents and sessions:
 //!   `folders/owned.rs`; and in `host/filesystem/` the walk, opening, changing, streams, accounts
 //!   and failures (`walk.rs`, `open.rs`, `perform.rs`, `change.rs`, `stream.rs`, `account.rs`,
-//!   `account/scan.rs`, `folders.rs`, `failed.rs`); the file systems that they are on:
-//!   `file_system.rs`
-//! - a call's own view of its buckets: `host/keyvalue/write_overlay.rs`
-//! - conversion between the host's types and WIT: `bindings.rs`, `convert.rs`, and in `convert/`
-//!   one file a subject (`connector.rs`, `describe.rs`, `step.rs`, `tool.rs`, `trigger.rs`,
-//!   `view.rs`)
+//!   `folders.rs`, `failed.rs`); the file systems that they are on: `file_system.rs`
+//! - calls and their results, and the conversion between the host's types and WIT: `bindings.rs`,
+//!   `convert.rs`, and in `convert/` one file a subject (`connector.rs`, `describe.rs`, `step.rs`,
+//!   `tool.rs`, `trigger.rs`)
 
 mod artifacts;
 mod bindings;
 mod cache;
 mod call;
 mod call_audit;
-mod call_semaphore;
 mod compile;
 mod component;
 mod config;
-mod connector;
 mod convert;
 mod exports;
 mod file_system;
@@ -60,9 +54,6 @@ mod redacted;
 mod run;
 mod runtime;
 mod selftest;
-mod stats;
-mod tool;
-mod trigger;
 mod view;
 
 pub use crate::cache::{CRASH_POINTS, CacheError};
@@ -72,7 +63,9 @@ pub use crate::component::{
     AgentDescription, Component, ConnectorDescription, Described, TriggerDescription,
 };
 pub use crate::config::Config;
-pub use crate::connector::{Connected, ConnectorCall, VerifiedCall};
+pub use crate::convert::connector::{Connected, ConnectorCall, VerifiedCall};
+pub use crate::convert::tool::ToolCall;
+pub use crate::convert::trigger::{FireCall, Fired, FiredMessage, TriggerError, TriggerRun};
 pub use crate::file_system::FileSystemKind;
 pub use crate::folders::{FolderError, folder_chain};
 pub use crate::guest_semaphore::Admission;
@@ -83,11 +76,9 @@ pub use crate::manifest::{StampError, stamped};
 pub use crate::outcome::{
     Called, Decided, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written,
 };
+pub use crate::runtime::Stats;
 pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
-pub use crate::stats::Stats;
-pub use crate::tool::ToolCall;
-pub use crate::trigger::{FireCall, Fired, FiredMessage, TriggerError, TriggerRun};
 pub use crate::view::{
     BucketError, Buckets, EmptyBuckets, Hold, Notes, View, ViewError, ViewStatic,
 };

@@ -1,7 +1,7 @@
 //! Drives one call to its end, and tells what kind of end it was.
 
 use crate::call::{CallState, CallTime};
-use crate::host::random::TooManyRandomBytes;
+use crate::host::clock_and_randomness::TooManyRandomBytes;
 use crate::log::LogLine;
 use crate::outcome::Outcome;
 use egress::awake::{TooLate, timeout};

@@ -6,7 +6,6 @@
 //! that is not known, is refused before anything is carried out. All values of a term are made
 //! before the first is used, so `first` and `limit` make no shorter work of it.
 
-mod formats;
 mod functions;
 mod names;
 mod paths;

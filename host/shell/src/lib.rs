@@ -17,8 +17,7 @@
 //! ## Where things are
 //!
 //! - lines that would be misread, refused before they are parsed: `vet.rs`
-//! - commands, pipes, variables, substitution: `line.rs`; their state: `state.rs`
-//! - words: `word.rs`
+//! - commands, pipes, variables, substitution, words: `line.rs`; their state: `state.rs`
 //! - files below `/skills`: `files.rs`; options and texts of commands: `reading.rs`
 //! - the commands `cat`, `wc`, `uniq`, `echo`, `ls`: `builtins.rs`; `head` and `tail`: `edge.rs`;
 //!   `sort`: `sort.rs`; `grep`: `grep.rs`; `jq`: `jq.rs` and `jq/`
@@ -41,7 +40,6 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod vet;
-mod word;
 
 use domain::skill::SkillSet;
 

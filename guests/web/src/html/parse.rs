@@ -215,11 +215,7 @@ impl TokenSink for Guard {
             }
             // Nobody hears of them.
             Token::ParseError(_) => return TokenSinkResult::Continue,
-            Token::TagToken(_)
-            | Token::DoctypeToken(_)
-            | Token::CommentToken(_)
-            | Token::NullCharacterToken
-            | Token::EOFToken => {}
+            _ => {}
         }
         let text = self.text.take();
         if !text.is_empty() && !self.is_full.get() {

@@ -1,6 +1,6 @@
 //! Tests of what goes out, what comes back, and what never leaves.
 
-use crate::fixture::{Answers, Server, World, grant, ok, say, secret};
+use crate::fixture::{Server, World, grant, ok, say, secret};
 use agent_host_egress::{EgressError, GuestError, Limits, Refused};
 use domain::egress::{EgressGrant, HostPattern, Method, Scheme};
 use http::header::{AUTHORIZATION, HOST};
@@ -22,11 +22,7 @@ async fn a_request_goes_out_as_the_host_says_and_its_answer_comes_back() {
     request
         .headers
         .insert("accept-encoding", HeaderValue::from_static("br"));
-    let response = world
-        .egress
-        .send(request, &[grant("a.test", server.port)])
-        .await
-        .unwrap();
+    let response = world.send_to(&server, request).await.unwrap();
     assert_eq!(
         (response.status.as_u16(), response.target.path()),
         (201, "//ca")
@@ -82,9 +78,9 @@ async fn a_body_goes_out_with_its_length_and_no_other() {
     let grants = [EgressGrant {
         methods: vec![Method::Post],
         request_bytes_max: 5,
-        ..grant("a.test", server.port)
+        ..server.grant()
     }];
-    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    let mut request = world.request(&server.url());
     (request.method, request.body) = (Method::Post, "words".into());
     for (lengths, accepted) in [
         (vec![], true),
@@ -140,13 +136,9 @@ async fn a_header_that_is_not_the_callers_to_set_refuses_the_request() {
         "expect",
         "x-http-method-override",
     ] {
-        let mut request = world.request(&format!("http://a.test:{}/", server.port));
+        let mut request = world.request(&server.url());
         request.headers.insert(name, HeaderValue::from_static("x"));
-        let error = world
-            .egress
-            .send(request, &[grant("a.test", server.port)])
-            .await
-            .unwrap_err();
+        let error = world.send_to(&server, request).await.unwrap_err();
         assert_eq!(
             (error.code(), error.seen()),
             ("header-refused", GuestError::Invalid),
@@ -154,7 +146,7 @@ async fn a_header_that_is_not_the_callers_to_set_refuses_the_request() {
         );
     }
     for (count, bytes) in [(101, 1), (1, 33 << 10)] {
-        let mut request = world.request(&format!("http://a.test:{}/", server.port));
+        let mut request = world.request(&server.url());
         for number in 0..count {
             let name: HeaderName = format!("x-{number}").parse().unwrap();
             request
@@ -162,12 +154,7 @@ async fn a_header_that_is_not_the_callers_to_set_refuses_the_request() {
                 .insert(name, HeaderValue::try_from("v".repeat(bytes)).unwrap());
         }
         assert_eq!(
-            world
-                .egress
-                .send(request, &[grant("a.test", server.port)])
-                .await
-                .unwrap_err()
-                .code(),
+            world.send_to(&server, request).await.unwrap_err().code(),
             "request-too-large"
         );
     }
@@ -178,7 +165,7 @@ async fn a_header_that_is_not_the_callers_to_set_refuses_the_request() {
 async fn what_the_host_binds_goes_along_and_cannot_be_framing_either() {
     let server = Server::saying(ok(""));
     let world = World::new();
-    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    let mut request = world.request(&server.url());
     request.bound.header(
         AUTHORIZATION,
         HeaderValue::from_static("Bearer SK-CANARY-1"),
@@ -189,7 +176,7 @@ async fn what_the_host_binds_goes_along_and_cannot_be_framing_either() {
     request.url.push_str("?key=placeholder&q=1");
     world
         .egress
-        .send(request.clone(), &[grant("a.test", server.port)])
+        .send(request.clone(), &[server.grant()])
         .await
         .unwrap();
     let head = server.heads().remove(0);
@@ -207,12 +194,7 @@ async fn what_the_host_binds_goes_along_and_cannot_be_framing_either() {
         .bound
         .header(HOST, HeaderValue::from_static("evil.test"));
     assert_eq!(
-        world
-            .egress
-            .send(request, &[grant("a.test", server.port)])
-            .await
-            .unwrap_err()
-            .code(),
+        world.send_to(&server, request).await.unwrap_err().code(),
         "header-refused"
     );
 }
@@ -297,12 +279,9 @@ async fn what_no_grant_names_is_not_even_looked_up() {
 #[tokio::test]
 async fn a_name_is_looked_up_once_and_what_was_checked_is_dialled() {
     let server = Server::saying(ok("here"));
-    let world = World::with(
-        Answers::of(&[&["127.0.0.1"], &["169.254.169.254"]]),
-        Limits::default(),
-    );
-    let url = format!("http://a.test:{}/", server.port);
-    let grants = [grant("a.test", server.port)];
+    let world = World::resolving(&[&["127.0.0.1"], &["169.254.169.254"]]);
+    let url = server.url();
+    let grants = [server.grant()];
     assert_eq!(
         world.read(&url, &grants).await.unwrap(),
         (200, "here".to_owned())
@@ -341,13 +320,8 @@ async fn one_barred_address_bars_the_whole_answer() {
         ["127.0.0.1", "127.0.0.2"],
         ["169.254.169.254", "127.0.0.1"],
     ] {
-        let world = World::with(Answers::of(&[&answer]), Limits::default());
-        let code = world
-            .code(
-                &format!("http://a.test:{}/", server.port),
-                &[grant("a.test", server.port)],
-            )
-            .await;
+        let world = World::resolving(&[&answer]);
+        let code = world.code(&server.url(), &[server.grant()]).await;
         assert_eq!(code, "address-barred", "{answer:?}");
     }
     assert_eq!(server.heads().len(), 0);
@@ -405,14 +379,11 @@ async fn addresses_are_tried_in_their_order_and_none_is_an_error() {
             .iter()
             .map(|text| domain::egress::AddressRange::parse(text).unwrap())
             .collect(),
-        ..grant("a.test", server.port)
+        ..server.grant()
     };
-    let url = format!("http://a.test:{}/", server.port);
+    let url = server.url();
     // Nobody listens at the first one.
-    let world = World::with(
-        Answers::of(&[&["127.0.0.9", "127.0.0.1"]]),
-        Limits::default(),
-    );
+    let world = World::resolving(&[&["127.0.0.9", "127.0.0.1"]]);
     assert_eq!(
         world.read(&url, &[open(&["127.0.0.0/8"])]).await.unwrap().1,
         "second"
@@ -421,12 +392,12 @@ async fn addresses_are_tried_in_their_order_and_none_is_an_error() {
         world.records()[0].dialled,
         Some("127.0.0.1".parse().unwrap())
     );
-    let world = World::with(Answers::of(&[&["127.0.0.9"]]), Limits::default());
+    let world = World::resolving(&[&["127.0.0.9"]]);
     assert_eq!(
         world.code(&url, &[open(&["127.0.0.0/8"])]).await,
         "unreachable"
     );
-    let world = World::with(Answers::of(&[&[]]), Limits::default());
+    let world = World::resolving(&[&[]]);
     assert_eq!(
         world.code(&url, &[open(&["127.0.0.0/8"])]).await,
         "unresolved"
@@ -477,13 +448,9 @@ async fn a_head_has_no_body_whatever_its_headers_say() {
         )
     });
     let world = World::new();
-    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    let mut request = world.request(&server.url());
     request.method = Method::Head;
-    let response = world
-        .egress
-        .send(request, &[grant("a.test", server.port)])
-        .await
-        .unwrap();
+    let response = world.send_to(&server, request).await.unwrap();
     assert_eq!(response.headers["content-length"], "999999999999");
     assert_eq!(response.body.read_all().await.unwrap(), "");
 }

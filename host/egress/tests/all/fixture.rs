@@ -65,6 +65,15 @@ impl Server {
         Self::script(move |stream, _| say(stream, &answer))
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("http://a.test:{}/", self.port)
+    }
+
+    /// A grant for requests to it.
+    pub(crate) fn grant(&self) -> EgressGrant {
+        grant("a.test", self.port)
+    }
+
     /// The heads of the requests that came.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
@@ -198,6 +207,19 @@ impl World {
         Self::with(Answers::of(&[&["127.0.0.1"]]), Limits::default())
     }
 
+    /// With a resolver that has these answers, in their order.
+    pub(crate) fn resolving(answers: &[&[&str]]) -> Self {
+        Self::with(Answers::of(answers), Limits::default())
+    }
+
+    /// Without this secret in what comes back.
+    pub(crate) fn redacting(text: &str) -> Self {
+        Self {
+            redactor: Redactor::of(&secret(text)),
+            ..Self::new()
+        }
+    }
+
     pub(crate) fn with(answers: Answers, limits: Limits) -> Self {
         Self::over(answers, limits, client_tls(rustls::RootCertStore::empty()))
     }
@@ -242,6 +264,20 @@ impl World {
         self.egress.send(self.request(url), grants).await
     }
 
+    /// Gets the answer of a server that is granted.
+    pub(crate) async fn get_from(&self, server: &Server) -> Response {
+        self.get(&server.url(), &[server.grant()]).await.unwrap()
+    }
+
+    /// Sends a request to a server that is granted.
+    pub(crate) async fn send_to(
+        &self,
+        server: &Server,
+        request: Request,
+    ) -> Result<Response, EgressError> {
+        self.egress.send(request, &[server.grant()]).await
+    }
+
     /// Gets all of it: the status and the body, or what went wrong with either.
     pub(crate) async fn read(
         &self,
@@ -250,10 +286,8 @@ impl World {
     ) -> Result<(u16, String), EgressError> {
         let response = self.get(url, grants).await?;
         let status = response.status.as_u16();
-        Ok((
-            status,
-            String::from_utf8_lossy(&response.body.read_all().await?).into_owned(),
-        ))
+        let body = response.body.read_all().await?;
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
     }
 
     /// Returns the code with which a failed request is on record.

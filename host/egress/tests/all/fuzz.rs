@@ -1,8 +1,7 @@
 //! Fuzz target: whatever a server answers, a request ends in time, within its limits, and is on
 //! record once.
 
-use crate::fixture::{Answers, World, grant};
-use agent_host_egress::Limits;
+use crate::fixture::{World, grant};
 use domain::egress::EgressGrant;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -94,7 +93,7 @@ fn any_answer_ends_in_time_within_its_limits_and_on_record() {
                 Vec::new()
             };
             said.extend(answer(chunks));
-            let world = World::with(Answers::of(&[&["127.0.0.1"]]), Limits::default());
+            let world = World::resolving(&[&["127.0.0.1"]]);
             let serving = async {
                 loop {
                     let (mut stream, _) = listener.accept().await.unwrap();

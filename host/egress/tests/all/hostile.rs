@@ -1,6 +1,6 @@
 //! Servers that are too slow, too long, too large, or speak something else.
 
-use crate::fixture::{Server, World, grant, ok, say, say_for_ever, wait_for_end};
+use crate::fixture::{Server, World, ok, say, say_for_ever, wait_for_end};
 use agent_host_egress::{EgressError, GuestError, Limits, Phase};
 use domain::egress::EgressGrant;
 use flate2::Compression;
@@ -13,10 +13,15 @@ use std::time::{Duration, Instant};
 
 const NO_PAUSE: Duration = Duration::ZERO;
 
-async fn code(server: &Server, grant: EgressGrant) -> &'static str {
-    World::new()
-        .code(&format!("http://a.test:{}/", server.port), &[grant])
-        .await
+async fn code(server: &Server) -> &'static str {
+    let grants = [server.grant()];
+    World::new().code(&server.url(), &grants).await
+}
+
+/// What is read of an answer that is fine.
+async fn read(server: &Server) -> (u16, String) {
+    let grants = [server.grant()];
+    World::new().read(&server.url(), &grants).await.unwrap()
 }
 
 fn impatient() -> World {
@@ -29,11 +34,7 @@ fn impatient() -> World {
 }
 
 async fn phase(world: &World, server: &Server, grant: EgressGrant) -> Phase {
-    match world
-        .read(&format!("http://a.test:{}/", server.port), &[grant])
-        .await
-        .unwrap_err()
-    {
+    match world.read(&server.url(), &[grant]).await.unwrap_err() {
         EgressError::TimedOut { phase, .. } => phase,
         other => panic!("{other:?}"),
     }
@@ -43,7 +44,7 @@ async fn phase(world: &World, server: &Server, grant: EgressGrant) -> Phase {
 async fn a_server_that_never_answers_is_given_up() {
     let server = Server::script(|stream, _| wait_for_end(stream));
     assert_eq!(
-        phase(&impatient(), &server, grant("a.test", server.port)).await,
+        phase(&impatient(), &server, server.grant()).await,
         Phase::FirstByte
     );
     server.wait_for_open(0);
@@ -56,7 +57,7 @@ async fn a_body_that_stalls_is_given_up() {
         wait_for_end(stream);
     });
     assert_eq!(
-        phase(&impatient(), &server, grant("a.test", server.port)).await,
+        phase(&impatient(), &server, server.grant()).await,
         Phase::Idle
     );
     server.wait_for_open(0);
@@ -76,7 +77,7 @@ async fn a_server_that_drips_is_given_up_when_the_request_is_over() {
         let begun = Instant::now();
         let limits = EgressGrant {
             total_ms_max: 500,
-            ..grant("a.test", server.port)
+            ..server.grant()
         };
         assert_eq!(phase(&World::new(), server, limits).await, Phase::Total);
         assert!(begun.elapsed() < Duration::from_secs(5));
@@ -88,14 +89,7 @@ async fn a_server_that_drips_is_given_up_when_the_request_is_over() {
 async fn a_caller_that_is_slow_is_not_taken_for_a_server_that_is() {
     let server = Server::saying(ok(&"x".repeat(1 << 20)));
     let world = impatient();
-    let mut body = world
-        .get(
-            &format!("http://a.test:{}/", server.port),
-            &[grant("a.test", server.port)],
-        )
-        .await
-        .unwrap()
-        .body;
+    let mut body = world.get_from(&server).await.body;
     let mut read = 0;
     for pause_ms in [300, 300, 0].into_iter().chain(std::iter::repeat(0)) {
         match poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
@@ -125,10 +119,7 @@ async fn a_body_without_end_stops_at_the_grants_limit() {
         );
     });
     for server in [plain, chunked] {
-        assert_eq!(
-            code(&server, grant("a.test", server.port)).await,
-            "response-too-large"
-        );
+        assert_eq!(code(&server).await, "response-too-large");
         server.wait_for_open(0);
     }
 }
@@ -144,10 +135,7 @@ async fn a_body_that_says_it_is_too_large_is_not_begun() {
     });
     let world = World::new();
     let error = world
-        .get(
-            &format!("http://a.test:{}/", server.port),
-            &[grant("a.test", server.port)],
-        )
+        .get(&server.url(), &[server.grant()])
         .await
         .unwrap_err();
     assert_eq!(
@@ -166,10 +154,7 @@ async fn a_flood_of_interim_answers_is_cut() {
             NO_PAUSE,
         )
     });
-    assert_eq!(
-        code(&server, grant("a.test", server.port)).await,
-        "response-too-large"
-    );
+    assert_eq!(code(&server).await, "response-too-large");
     // One is what servers may do.
     let server = Server::script(|stream, _| {
         say(
@@ -177,17 +162,7 @@ async fn a_flood_of_interim_answers_is_cut() {
             format!("HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{}", ok("fine")),
         )
     });
-    assert_eq!(
-        World::new()
-            .read(
-                &format!("http://a.test:{}/", server.port),
-                &[grant("a.test", server.port)]
-            )
-            .await
-            .unwrap()
-            .1,
-        "fine"
-    );
+    assert_eq!(read(&server).await.1, "fine");
 }
 
 #[tokio::test]
@@ -205,26 +180,13 @@ async fn heads_that_are_too_large_are_cut() {
         "x".repeat(1 << 20),
     ] {
         let server = Server::saying(format!("HTTP/1.1 200 OK\r\n{headers}\r\n"));
-        assert_eq!(
-            code(&server, grant("a.test", server.port)).await,
-            "response-too-large"
-        );
+        assert_eq!(code(&server).await, "response-too-large");
     }
     let server = Server::saying(format!(
         "HTTP/1.1 200 OK\r\n{}content-length: 0\r\n\r\n",
         many(99)
     ));
-    assert_eq!(
-        World::new()
-            .read(
-                &format!("http://a.test:{}/", server.port),
-                &[grant("a.test", server.port)]
-            )
-            .await
-            .unwrap()
-            .0,
-        200
-    );
+    assert_eq!(read(&server).await.0, 200);
 }
 
 #[tokio::test]
@@ -237,13 +199,7 @@ async fn trailers_bring_nothing_that_headers_may_not() {
     );
     let server = Server::saying(answer);
     let world = World::new();
-    let response = world
-        .get(
-            &format!("http://a.test:{}/", server.port),
-            &[grant("a.test", server.port)],
-        )
-        .await
-        .unwrap();
+    let response = world.get_from(&server).await;
     assert!(response.headers.is_empty(), "{:?}", response.headers);
     let mut body = response.body;
     let mut data = Vec::new();
@@ -274,10 +230,7 @@ async fn a_flood_of_trailers_is_cut() {
     let server = Server::saying(format!(
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n{trailers}\r\n"
     ));
-    assert!(
-        ["broken", "response-too-large"]
-            .contains(&code(&server, grant("a.test", server.port)).await)
-    );
+    assert!(["broken", "response-too-large"].contains(&code(&server).await));
 }
 
 fn packed(bytes: &[u8], more: &str) -> Vec<u8> {
@@ -299,13 +252,7 @@ fn packed(bytes: &[u8], more: &str) -> Vec<u8> {
 async fn a_compressed_body_comes_out_plain() {
     let server = Server::saying(packed("words ".repeat(1_000).as_bytes(), ""));
     let world = World::new();
-    let response = world
-        .get(
-            &format!("http://a.test:{}/", server.port),
-            &[grant("a.test", server.port)],
-        )
-        .await
-        .unwrap();
+    let response = world.get_from(&server).await;
     assert!(response.headers.is_empty(), "{:?}", response.headers);
     assert_eq!(
         response.body.read_all().await.unwrap(),
@@ -318,10 +265,7 @@ async fn a_compressed_body_comes_out_plain() {
 async fn a_bomb_is_stopped_at_the_grants_limit() {
     let server = Server::saying(packed(&vec![0; 200 << 20], ""));
     let begun = Instant::now();
-    assert_eq!(
-        code(&server, grant("a.test", server.port)).await,
-        "response-too-large"
-    );
+    assert_eq!(code(&server).await, "response-too-large");
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
@@ -347,23 +291,9 @@ async fn an_answer_that_is_no_plain_http_is_broken() {
         "",
     ] {
         let server = Server::saying(answer);
-        assert_eq!(
-            code(&server, grant("a.test", server.port)).await,
-            "broken",
-            "{answer:?}"
-        );
+        assert_eq!(code(&server).await, "broken", "{answer:?}");
     }
     // What comes behind an answer is not taken for the next one's: there is no next one.
     let server = Server::saying(format!("{one}{one}"));
-    assert_eq!(
-        World::new()
-            .read(
-                &format!("http://a.test:{}/", server.port),
-                &[grant("a.test", server.port)]
-            )
-            .await
-            .unwrap()
-            .1,
-        "x"
-    );
+    assert_eq!(read(&server).await.1, "x");
 }

@@ -59,7 +59,7 @@ async fn a_connection_is_used_again_by_the_same_component_for_the_same_target() 
     let server = counting();
     let world = keeping(4, 60_000);
     let url = |host: &str| format!("http://{host}:{}/", server.port);
-    let grants = [grant("a.test", server.port), grant("b.test", server.port)];
+    let grants = [server.grant(), grant("b.test", server.port)];
     for (component, host, expected) in [
         ("one", "a.test", "0"),
         ("one", "a.test", "1"),
@@ -84,7 +84,7 @@ async fn a_connection_is_used_again_by_the_same_component_for_the_same_target() 
     // What was dialled under one grant is not used under another that does not open the address.
     let closed = [EgressGrant {
         private_addresses: Vec::new(),
-        ..grant("a.test", server.port)
+        ..server.grant()
     }];
     let mut request = world.request(&url("a.test"));
     request.caller = world.caller("one");
@@ -103,8 +103,8 @@ async fn a_connection_is_used_again_by_the_same_component_for_the_same_target() 
 async fn connections_that_wait_are_few_and_not_old() {
     let server = counting();
     let world = keeping(1, 60_000);
-    let grants = [grant("a.test", server.port)];
-    let url = format!("http://a.test:{}/", server.port);
+    let grants = [server.grant()];
+    let url = server.url();
     for component in ["one", "two", "three"] {
         assert_eq!(said(&world, component, &url, &grants).await, "0");
     }
@@ -119,18 +119,9 @@ async fn connections_that_wait_are_few_and_not_old() {
 async fn a_connection_that_the_server_closed_meanwhile_is_replaced() {
     let server = Server::saying("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n0");
     let world = keeping(4, 60_000);
-    let grants = [grant("a.test", server.port)];
+    let grants = [server.grant()];
     for _ in 0..20 {
-        assert_eq!(
-            said(
-                &world,
-                "one",
-                &format!("http://a.test:{}/", server.port),
-                &grants
-            )
-            .await,
-            "0"
-        );
+        assert_eq!(said(&world, "one", &server.url(), &grants).await, "0");
         server.wait_for_open(0);
     }
     assert_eq!(server.heads().len(), 20);
@@ -143,11 +134,8 @@ async fn an_answer_that_is_left_in_the_middle_takes_its_connection_along() {
         crate::fixture::wait_for_end(stream);
     });
     let world = keeping(4, 60_000);
-    let grants = [grant("a.test", server.port)];
-    let mut response = world
-        .get(&format!("http://a.test:{}/", server.port), &grants)
-        .await
-        .unwrap();
+    let grants = [server.grant()];
+    let mut response = world.get(&server.url(), &grants).await.unwrap();
     assert_eq!(response.body.chunk().await.unwrap().unwrap(), "half");
     drop(response);
     server.wait_for_open(0);

@@ -16,8 +16,8 @@ fn stalling() -> Server {
 async fn whoever_stops_waiting_ends_the_connection() {
     let silent = Server::script(|stream, _| wait_for_end(stream));
     let world = World::new();
-    let url = format!("http://a.test:{}/", silent.port);
-    let grants = [grant("a.test", silent.port)];
+    let url = silent.url();
+    let grants = [silent.grant()];
     assert!(
         timeout(Duration::from_millis(100), world.get(&url, &grants))
             .await
@@ -33,13 +33,7 @@ async fn whoever_stops_waiting_ends_the_connection() {
 async fn whoever_drops_a_body_ends_the_connection() {
     let server = stalling();
     let world = World::new();
-    let response = world
-        .get(
-            &format!("http://a.test:{}/", server.port),
-            &[grant("a.test", server.port)],
-        )
-        .await
-        .unwrap();
+    let response = world.get_from(&server).await;
     assert_eq!(world.records().len(), 0);
     server.wait_for_open(1);
     drop(response);
@@ -59,9 +53,9 @@ async fn a_thousand_requests_leave_nothing_open() {
     let fine = Server::saying(ok("x"));
     let broken = Server::saying("nonsense");
     let world = World::new();
-    let grants = [grant("a.test", fine.port), grant("a.test", broken.port)];
-    let good = format!("http://a.test:{}/", fine.port);
-    let bad = format!("http://a.test:{}/", broken.port);
+    let grants = [fine.grant(), broken.grant()];
+    let good = fine.url();
+    let bad = broken.url();
     let round = async |turn: usize| match turn % 4 {
         0 => assert!(world.read(&good, &grants).await.is_ok()),
         1 => assert!(world.read(&bad, &grants).await.is_err()),
@@ -79,11 +73,9 @@ async fn a_thousand_requests_leave_nothing_open() {
     }
     fine.wait_for_open(0);
     broken.wait_for_open(0);
-    assert!(
-        open_files() <= before,
-        "{} open files, {before} before",
-        open_files()
-    );
+    // Other tests open some meanwhile.
+    let open = open_files();
+    assert!(open < before + 100, "{open} open files, {before} before");
     assert_eq!(world.records().len(), 1_020);
 }
 
@@ -98,15 +90,15 @@ async fn a_component_fills_its_own_slots_and_not_those_of_others() {
         ..Limits::default()
     };
     let world = World::with(Answers::of(&[&["127.0.0.1"]]), limits);
-    let grants = [grant("a.test", server.port), grant("a.test", fine.port)];
-    let url = format!("http://a.test:{}/", server.port);
+    let grants = [server.grant(), fine.grant()];
+    let url = server.url();
     let leased = [
         world.get(&url, &grants).await.unwrap(),
         world.get(&url, &grants).await.unwrap(),
     ];
     let error = world.get(&url, &grants).await.unwrap_err();
     assert_eq!((error.code(), error.seen()), ("busy", GuestError::Busy));
-    let mut other = world.request(&format!("http://a.test:{}/", fine.port));
+    let mut other = world.request(&fine.url());
     other.caller.component = "other".to_owned();
     let third = world.egress.send(other.clone(), &grants).await.unwrap();
     // The three of all are taken.
@@ -140,8 +132,8 @@ async fn a_lookup_that_nobody_waits_for_any_more_still_has_its_slot() {
 async fn a_budget_of_bytes_is_shared_and_ends_what_is_under_way() {
     let server = Server::saying(ok(&"x".repeat(100_000)));
     let world = World::new();
-    let grants = [grant("a.test", server.port)];
-    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    let grants = [server.grant()];
+    let mut request = world.request(&server.url());
     request.caller.budget = ByteBudget::of(150_000);
     let first = world.egress.send(request.clone(), &grants).await.unwrap();
     assert_eq!(first.body.read_all().await.unwrap().len(), 100_000);
@@ -175,8 +167,8 @@ async fn a_request_can_be_sent_from_any_task() {
     }
     let server = Server::saying(ok("x"));
     let world = World::new();
-    let url = format!("http://a.test:{}/", server.port);
-    let grants = [grant("a.test", server.port)];
+    let url = server.url();
+    let grants = [server.grant()];
     let response = timeout(
         Duration::from_millis(PATIENCE_MS),
         is_send(world.get(&url, &grants)),

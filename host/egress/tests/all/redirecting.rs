@@ -1,7 +1,7 @@
 //! Redirects: off unless granted, and then every hop is a request like any other.
 
-use crate::fixture::{Answers, Server, World, grant, ok, say};
-use agent_host_egress::{GuestError, Limits};
+use crate::fixture::{Server, World, grant, ok, say};
+use agent_host_egress::GuestError;
 use domain::egress::EgressGrant;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
@@ -21,13 +21,7 @@ fn following(host: &str, port: u16) -> EgressGrant {
 async fn a_redirect_that_is_not_granted_is_the_answer() {
     let server = Server::saying(to("http://169.254.169.254/latest"));
     let world = World::new();
-    let response = world
-        .get(
-            &format!("http://a.test:{}/", server.port),
-            &[grant("a.test", server.port)],
-        )
-        .await
-        .unwrap();
+    let response = world.get_from(&server).await;
     assert_eq!(
         (response.status.as_u16(), &response.headers["location"]),
         (
@@ -63,10 +57,7 @@ async fn a_granted_redirect_leads_through_every_gate_again() {
             ..grant("b.test", port)
         };
         let error = world
-            .read(
-                &format!("http://a.test:{}/", server.port),
-                &[following("a.test", server.port), open],
-            )
+            .read(&server.url(), &[following("a.test", server.port), open])
             .await
             .unwrap_err();
         assert_eq!(
@@ -84,7 +75,7 @@ async fn a_granted_redirect_leads_through_every_gate_again() {
     let world = World::new();
     let read = world
         .read(
-            &format!("http://a.test:{}/", server.port),
+            &server.url(),
             &[following("a.test", server.port), grant("b.test", port)],
         )
         .await;
@@ -113,16 +104,10 @@ async fn a_granted_redirect_leads_through_every_gate_again() {
 #[tokio::test]
 async fn a_name_that_turns_inward_on_the_second_hop_is_barred_there() {
     let server = Server::saying(to("/again"));
-    let world = World::with(
-        Answers::of(&[&["127.0.0.1"], &["10.0.0.1"]]),
-        Limits::default(),
-    );
+    let world = World::resolving(&[&["127.0.0.1"], &["10.0.0.1"]]);
     assert_eq!(
         world
-            .code(
-                &format!("http://a.test:{}/", server.port),
-                &[following("a.test", server.port)]
-            )
+            .code(&server.url(), &[following("a.test", server.port)])
             .await,
         "address-barred"
     );
@@ -137,14 +122,9 @@ async fn a_loop_of_redirects_ends_at_the_grants_limit() {
         let before = server.heads().len();
         let grants = [EgressGrant {
             redirects,
-            ..grant("a.test", server.port)
+            ..server.grant()
         }];
-        assert_eq!(
-            world
-                .code(&format!("http://a.test:{}/", server.port), &grants)
-                .await,
-            "redirect-refused"
-        );
+        assert_eq!(world.code(&server.url(), &grants).await, "redirect-refused");
         assert_eq!(server.heads().len() - before, usize::from(redirects) + 1);
         assert_eq!(world.records().len(), usize::from(redirects) + 1);
     }
@@ -152,23 +132,18 @@ async fn a_loop_of_redirects_ends_at_the_grants_limit() {
     let world = World::new();
     let grants = [EgressGrant {
         redirects: 50,
-        ..grant("a.test", server.port)
+        ..server.grant()
     }];
-    assert_eq!(
-        world
-            .code(&format!("http://a.test:{}/", server.port), &grants)
-            .await,
-        "redirect-refused"
-    );
+    assert_eq!(world.code(&server.url(), &grants).await, "redirect-refused");
     assert_eq!(world.records().len(), 6);
 }
 
 #[tokio::test]
 async fn a_credential_does_not_go_along_to_another_origin() {
     let elsewhere = Server::saying(ok(""));
-    let server = Server::saying(to(&format!("http://a.test:{}/", elsewhere.port)));
+    let server = Server::saying(to(&elsewhere.url()));
     let world = World::new();
-    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    let mut request = world.request(&server.url());
     request
         .bound
         .header(AUTHORIZATION, HeaderValue::from_static("Bearer SK-CANARY"));
@@ -183,10 +158,7 @@ async fn a_credential_does_not_go_along_to_another_origin() {
         .egress
         .send(
             request,
-            &[
-                following("a.test", server.port),
-                grant("a.test", elsewhere.port),
-            ],
+            &[following("a.test", server.port), elsewhere.grant()],
         )
         .await
         .unwrap();
@@ -208,11 +180,6 @@ async fn the_time_of_a_request_covers_all_its_hops() {
         total_ms_max: 400,
         ..following("a.test", server.port)
     }];
-    assert_eq!(
-        world
-            .code(&format!("http://a.test:{}/", server.port), &grants)
-            .await,
-        "timed-out"
-    );
+    assert_eq!(world.code(&server.url(), &grants).await, "timed-out");
     assert!(server.heads().len() <= 4);
 }

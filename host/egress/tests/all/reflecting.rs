@@ -1,8 +1,7 @@
 //! Servers that send back what they were sent.
 
-use crate::fixture::{Server, World, grant, say, secret};
+use crate::fixture::{Server, World, say, secret};
 use domain::egress::EgressGrant;
-use domain::redact::Redactor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::HeaderValue;
@@ -19,17 +18,12 @@ const MASK: &str = "***********";
 /// headers, data and trailers.
 async fn returned(answer: impl Into<Vec<u8>>) -> (String, String, String) {
     let server = Server::saying(answer);
-    let mut world = World::new();
-    world.redactor = Redactor::of(&secret(CANARY));
-    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    let world = World::redacting(CANARY);
+    let mut request = world.request(&server.url());
     request
         .bound
         .header(AUTHORIZATION, HeaderValue::from_static(CANARY));
-    let response = world
-        .egress
-        .send(request, &[grant("a.test", server.port)])
-        .await
-        .unwrap();
+    let response = world.send_to(&server, request).await.unwrap();
     let headers = format!("{:?}", response.headers);
     let mut body = response.body;
     let mut data = Vec::new();
@@ -94,9 +88,8 @@ async fn outcome(
     answer: &str,
 ) -> (&'static str, usize) {
     let server = Server::saying(answer);
-    let mut world = World::new();
-    world.redactor = Redactor::of(&secret(CANARY));
-    let mut request = world.request(&format!("http://a.test:{}/", server.port));
+    let world = World::redacting(CANARY);
+    let mut request = world.request(&server.url());
     if with_secret {
         request
             .bound
@@ -107,10 +100,7 @@ async fn outcome(
             .headers
             .insert(name, HeaderValue::from_static(value));
     }
-    let answered = world
-        .egress
-        .send(request, &[grant("a.test", server.port)])
-        .await;
+    let answered = world.send_to(&server, request).await;
     (
         answered.map_or_else(|error| error.code(), |_| "ok"),
         server.heads().len(),
@@ -196,19 +186,18 @@ async fn an_answer_that_hides_an_echo_is_refused_after_a_redirect_too() {
                     },
                 );
             });
-            let mut world = World::new();
-            world.redactor = Redactor::of(&secret(CANARY));
-            let mut request = world.request(&format!("http://a.test:{}/", server.port));
+            let world = World::redacting(CANARY);
+            let mut request = world.request(&server.url());
             // A parameter of the query does not go along, not even to the same origin: the second
             // leg carries nothing.
             request.bound.parameter("key".to_owned(), secret(CANARY));
             let following = EgressGrant {
                 redirects: 1,
-                ..grant("a.test", server.port)
+                ..server.grant()
             };
             let answered = world
                 .egress
-                .send(request, &[following, grant("a.test", elsewhere.port)])
+                .send(request, &[following, elsewhere.grant()])
                 .await;
             assert_eq!(
                 answered.map_or_else(|error| error.code(), |_| "ok"),
@@ -237,18 +226,14 @@ async fn a_record_has_no_secret_that_a_server_put_into_a_redirect() {
             format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n"),
         );
     });
-    let mut world = World::new();
-    world.redactor = Redactor::of(&secret(CANARY));
+    let world = World::redacting(CANARY);
     let grants = [EgressGrant {
         redirects: 1,
-        ..grant("a.test", server.port)
+        ..server.grant()
     }];
     _ = world
         .egress
-        .send(
-            world.request(&format!("http://a.test:{}/", server.port)),
-            &grants,
-        )
+        .send(world.request(&server.url()), &grants)
         .await;
     let records = serde_json::to_string(&world.records()).unwrap();
     assert!(

@@ -1,43 +1,15 @@
 //! Conversations as every provider wants them: paired, in order, with ids that are unique.
 
 use super::*;
-use domain::digest::{Digest, Salt};
-use domain::message::Answers;
-
-fn message(id: MessageId, role: Role, parts: Vec<Part>) -> Message {
-    Message {
-        id,
-        role,
-        parts,
-        origin: "host".to_owned(),
-        untrusted: false,
-        speaker: None,
-        answers: None,
-        marked_elsewhere: None,
-        salt: Salt::default(),
-    }
-}
+use crate::tests::{message, opaque};
+use domain::digest::Digest;
 
 fn call(call_id: &str) -> Part {
-    Part::Call {
-        call_id: call_id.to_owned(),
-        name: "look".to_owned(),
-        arguments: "{}".to_owned(),
-    }
+    crate::tests::call(call_id, "look", "{}")
 }
 
 fn result(id: MessageId, of: MessageId, index: u32, text: &str) -> Message {
-    let answers = Answers {
-        message: of,
-        index,
-        call_id: String::new(),
-        name: "look".to_owned(),
-        failed: false,
-    };
-    Message {
-        answers: Some(answers),
-        ..message(id, Role::Tool, vec![Part::text(text)])
-    }
+    crate::tests::result(id, of, index, "look", text)
 }
 
 fn ids(entries: &[Entry<'_>]) -> (Vec<String>, Vec<(String, String)>) {
@@ -96,11 +68,7 @@ fn unfit_call_ids_are_made_up_and_results_still_find_their_call() {
 
 #[test]
 fn a_bare_conversation_has_short_ids_and_nothing_that_only_some_servers_take() {
-    let kept = Part::Opaque {
-        provider: "p".to_owned(),
-        model: "m".to_owned(),
-        value: serde_json::json!({"message": {"reasoning": "hm"}}),
-    };
+    let kept = opaque(serde_json::json!({"message": {"reasoning": "hm"}}));
     let messages = [
         message(1, Role::User, vec![Part::text("go")]),
         message(2, Role::Assistant, vec![kept, call("call_abc"), call("b")]),

@@ -141,3 +141,29 @@ async fn a_call_that_nobody_waits_for_gives_way_for_a_limited_time() {
     let waited = begun.elapsed();
     assert!(waited >= Duration::from_millis(190), "{waited:?}");
 }
+
+#[test]
+fn failures_in_a_row_open_it_and_one_probe_closes_it() {
+    let mut breaker = Breaker::new(3, 100);
+    assert!(!breaker.failed(0) && !breaker.failed(0));
+    breaker.succeeded();
+    assert!(!breaker.failed(0) && !breaker.failed(0) && breaker.admits(0));
+    assert!(breaker.failed(0));
+    assert!(!breaker.admits(99));
+    assert!(breaker.admits(100), "the probe");
+    assert!(!breaker.admits(100), "only one");
+    breaker.succeeded();
+    assert!(breaker.admits(100) && breaker.admits(100));
+}
+
+#[test]
+fn a_failed_probe_opens_it_again_and_an_abandoned_one_is_replaced() {
+    let mut breaker = Breaker::new(1, 100);
+    assert!(breaker.failed(0));
+    assert!(breaker.admits(100));
+    assert!(breaker.failed(100));
+    assert!(!breaker.admits(150));
+    assert!(breaker.admits(200));
+    breaker.abandoned(200);
+    assert!(breaker.admits(200));
+}

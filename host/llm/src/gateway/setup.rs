@@ -1,12 +1,12 @@
 //! The way from the config to a gateway that can be used. Every mistake is found here and named by
 //! its key.
 
-use crate::breaker::Breaker;
 use crate::config::{
     CONCURRENT_DEFAULT, CONCURRENT_MAX, Config, ConfigError, ConfigProblem, ModelConfig,
     PriceConfig, ProviderConfig, ProviderKind,
 };
 use crate::failure::nearest;
+use crate::gate::Breaker;
 use crate::gate::Gate;
 use crate::gateway::remedy::{ProviderUrl, remedy};
 use crate::gateway::{Gateway, Model, Upstream};

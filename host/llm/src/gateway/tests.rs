@@ -4,6 +4,7 @@ use super::setup::{Surroundings, gateway};
 use super::*;
 use crate::delta::NoDeltas;
 use crate::failure::Reason;
+use crate::tests::prompt;
 use domain::model::Usage;
 use egress::{RequestPermit, Resolve, Resolving};
 use serde_json::json;
@@ -70,17 +71,24 @@ fn opening(
     gateway(serde_json::from_value(config).unwrap(), &surroundings).unwrap()
 }
 
-fn prompt() -> Prompt {
-    Prompt {
-        model: None,
-        system: Vec::new(),
-        stable_blocks: 0,
-        messages: Vec::new(),
-        tools: Vec::new(),
-        max_tokens: None,
-        reply_schema: None,
-        sampling: domain::sampling::Sampling::default(),
+async fn completed(gateway: &Gateway) -> Completion {
+    let prompt = prompt(Vec::new());
+    gateway.complete(&prompt, &NoDeltas).await
+}
+
+fn reason(completion: &Completion) -> Option<Reason> {
+    match completion.result {
+        Err(Failure::Unavailable { reason, .. }) => Some(reason),
+        _ => None,
     }
+}
+
+/// The port of a server that says "hi" to everyone.
+async fn serving() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    serve(listener);
+    port
 }
 
 /// A server that says "hi" to everyone.
@@ -105,9 +113,7 @@ fn serve(listener: TcpListener) {
 
 #[tokio::test]
 async fn fault_44_names_that_cannot_be_looked_up_for_a_moment_are_looked_up_again() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    serve(listener);
+    let port = serving().await;
     let flapping = |asked| {
         if asked < 2 {
             Err(())
@@ -115,9 +121,7 @@ async fn fault_44_names_that_cannot_be_looked_up_for_a_moment_are_looked_up_agai
             Ok(vec![IpAddr::from([127, 0, 0, 1])])
         }
     };
-    let completion = gateway_at(port, &json!({}), Box::new(flapping))
-        .complete(&prompt(), &NoDeltas)
-        .await;
+    let completion = completed(&gateway_at(port, &json!({}), Box::new(flapping))).await;
     assert!(completion.result.is_ok());
     assert_eq!(completion.attempts.len(), 3);
     assert_eq!(
@@ -131,18 +135,11 @@ async fn fault_44_names_that_cannot_be_looked_up_for_a_moment_are_looked_up_agai
 async fn fault_44_a_lookup_that_never_ends_is_bounded() {
     let timeouts = json!({"connectMs": 50, "totalMs": 1_000});
     let started = Instant::now();
-    let completion = gateway_at(1, &timeouts, Box::new(|_| Ok(Vec::new())))
-        .complete(&prompt(), &NoDeltas)
-        .await;
+    let gateway = gateway_at(1, &timeouts, Box::new(|_| Ok(Vec::new())));
+    let completion = completed(&gateway).await;
     assert!(started.elapsed() < Duration::from_millis(900));
     assert_eq!(completion.attempts.len(), 3);
-    assert!(matches!(
-        completion.result,
-        Err(Failure::Unavailable {
-            reason: Reason::Connect,
-            ..
-        })
-    ));
+    assert_eq!(reason(&completion), Some(Reason::Connect));
 }
 
 /// The variable that lets a test be skipped which needs IPv6.
@@ -170,9 +167,7 @@ async fn blackhole(port: u16) -> Option<(TcpListener, Vec<TcpStream>)> {
 
 #[tokio::test]
 async fn fault_44_a_silent_ipv6_address_delays_and_does_not_prevent_the_reply() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    serve(listener);
+    let port = serving().await;
     let Some(_silent) = blackhole(port).await else {
         let is_known = std::env::var_os(WITHOUT_IPV6).is_some_and(|value| value == "1");
         assert!(
@@ -189,28 +184,20 @@ async fn fault_44_a_silent_ipv6_address_delays_and_does_not_prevent_the_reply() 
         ])
     };
     let started = Instant::now();
-    let completion = gateway_at(port, &json!({"connectMs": 4_000}), Box::new(both))
-        .complete(&prompt(), &NoDeltas)
-        .await;
+    let completion = completed(&gateway_at(
+        port,
+        &json!({"connectMs": 4_000}),
+        Box::new(both),
+    ))
+    .await;
     assert!(completion.result.is_ok(), "{completion:?}");
     assert_eq!(completion.attempts.len(), 1);
     assert!(started.elapsed() < Duration::from_secs(3));
     let only = |_| Ok(vec![IpAddr::V6(Ipv6Addr::LOCALHOST)]);
     let started = Instant::now();
     let timeouts = json!({"connectMs": 4_000, "totalMs": 200});
-    let completion = gateway_at(port, &timeouts, Box::new(only))
-        .complete(&prompt(), &NoDeltas)
-        .await;
-    assert!(
-        matches!(
-            completion.result,
-            Err(Failure::Unavailable {
-                reason: Reason::Deadline,
-                ..
-            })
-        ),
-        "{completion:?}"
-    );
+    let completion = completed(&gateway_at(port, &timeouts, Box::new(only))).await;
+    assert_eq!(reason(&completion), Some(Reason::Deadline));
     assert!(
         started.elapsed() < Duration::from_secs(1),
         "the total time bounds it"
@@ -220,18 +207,14 @@ async fn fault_44_a_silent_ipv6_address_delays_and_does_not_prevent_the_reply() 
 /// A provider whose name leads inward is asked nothing unless its addresses are open.
 #[tokio::test]
 async fn a_provider_whose_name_leads_inward_is_asked_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    serve(listener);
+    let port = serving().await;
     let inward = || Box::new(|_| Ok(vec![IpAddr::from([127, 0, 0, 1])]));
     for (private, expected) in [
         (vec![], Some("model-barred")),
         (vec!["10.0.0.0/8"], Some("model-barred")),
         (vec!["127.0.0.0/8"], None),
     ] {
-        let completion = opening(&private, port, &json!({}), inward())
-            .complete(&prompt(), &NoDeltas)
-            .await;
+        let completion = completed(&opening(&private, port, &json!({}), inward())).await;
         assert_eq!(
             completion.result.as_ref().err().map(Failure::code),
             expected,
@@ -249,9 +232,7 @@ async fn a_provider_whose_name_leads_inward_is_asked_nothing() {
         }
     }
     let metadata = Box::new(|_| Ok(vec![IpAddr::from([169, 254, 169, 254])]));
-    let completion = opening(&["169.254.0.0/16"], port, &json!({}), metadata)
-        .complete(&prompt(), &NoDeltas)
-        .await;
+    let completion = completed(&opening(&["169.254.0.0/16"], port, &json!({}), metadata)).await;
     assert_eq!(completion.result.unwrap_err().code(), "model-barred");
 }
 
@@ -288,7 +269,7 @@ async fn calls_of_one_provider_share_a_connection_and_a_name_is_looked_up_for_th
     let gateway = gateway_at(port, &json!({}), Box::new(lookup));
     let asking = async {
         for _ in 0..5 {
-            let completion = gateway.complete(&prompt(), &NoDeltas).await;
+            let completion = completed(&gateway).await;
             assert!(completion.result.is_ok(), "{completion:?}");
         }
     };

@@ -46,125 +46,96 @@ fn answered(status: u16, code: &str, said: &str) -> Failure {
 fn an_outage_has_its_cause_and_the_fault_of_one_request_is_none() {
     use OutageCause::{Account, Credentials, Failing, Model, Program, Refusing, Unreachable};
     let unavailable = |reason| peer().unavailable(reason, "");
-    for (failure, cause) in [
+    for (cause, failures) in [
         (
-            answered(401, "invalid_api_key", "Incorrect API key provided"),
             Some(Credentials),
-        ),
-        (answered(401, "", ""), Some(Credentials)),
-        (
-            answered(403, "", "Your API key was reported as leaked."),
-            Some(Credentials),
-        ),
-        (
-            answered(400, "INVALID_ARGUMENT", "API key not valid."),
-            Some(Credentials),
-        ),
-        (
-            answered(500, "authentication_error", "bad key"),
-            Some(Credentials),
+            vec![
+                answered(401, "invalid_api_key", "Incorrect API key provided"),
+                answered(401, "", ""),
+                answered(403, "", "Your API key was reported as leaked."),
+                answered(400, "INVALID_ARGUMENT", "API key not valid."),
+                answered(500, "authentication_error", "bad key"),
+                peer().reported(&json!({ "code": 401, "message": "No auth" })),
+                peer().program_failed("it reports", "Invalid API key · Please run /login"),
+            ],
         ),
         (
-            peer().reported(&json!({ "code": 401, "message": "No auth" })),
-            Some(Credentials),
-        ),
-        (answered(403, "", ""), Some(Refusing)),
-        (
-            answered(403, "permission_error", "not allowed"),
             Some(Refusing),
+            vec![
+                answered(403, "", ""),
+                answered(403, "permission_error", "not allowed"),
+                answered(405, "", ""),
+                answered(301, "", ""),
+            ],
         ),
         (
-            answered(403, "", "Your input was flagged by moderation"),
             None,
+            vec![
+                answered(403, "", "Your input was flagged by moderation"),
+                answered(403, "content_filter", "no"),
+                answered(404, "", "No endpoints found that support image input"),
+                answered(429, "rate_limit_exceeded", "slow down"),
+                answered(400, "", "Invalid schema for function 'set_api_key'"),
+                answered(422, "", "Unknown field"),
+                answered(413, "", ""),
+                peer().too_long(""),
+                peer().program_failed("it reports", "Prompt is too long"),
+                peer().program_failed("it reports", "blocked by our usage policies"),
+            ],
         ),
-        (answered(403, "content_filter", "no"), None),
         (
-            answered(403, "", "You have no access to model gpt-9"),
             Some(Model),
+            vec![
+                answered(403, "", "You have no access to model gpt-9"),
+                answered(404, "model_not_found", "The model `x` does not exist"),
+                answered(404, "", ""),
+                answered(400, "", "x is not a valid model ID"),
+            ],
         ),
         (
-            answered(404, "model_not_found", "The model `x` does not exist"),
-            Some(Model),
-        ),
-        (answered(404, "", ""), Some(Model)),
-        (answered(400, "", "x is not a valid model ID"), Some(Model)),
-        (
-            answered(404, "", "No endpoints found that support image input"),
-            None,
-        ),
-        (answered(402, "", "Insufficient Balance"), Some(Account)),
-        (
-            answered(429, "insufficient_quota", "You exceeded your quota"),
             Some(Account),
+            vec![
+                answered(402, "", "Insufficient Balance"),
+                answered(429, "insufficient_quota", "You exceeded your quota"),
+                answered(
+                    400,
+                    "invalid_request_error",
+                    "Your credit balance is too low",
+                ),
+                answered(403, "", "It reached its monthly spending limit."),
+                answered(400, "", "You have reached your specified API usage limits."),
+                peer().reported(&json!({ "type": "insufficient_quota" })),
+                peer().program_failed("it reports", "Credit balance is too low"),
+            ],
         ),
         (
-            answered(
-                400,
-                "invalid_request_error",
-                "Your credit balance is too low",
-            ),
-            Some(Account),
-        ),
-        (
-            answered(403, "", "It reached its monthly spending limit."),
-            Some(Account),
-        ),
-        (
-            answered(400, "", "You have reached your specified API usage limits."),
-            Some(Account),
-        ),
-        (
-            peer().reported(&json!({ "type": "insufficient_quota" })),
-            Some(Account),
-        ),
-        (answered(429, "rate_limit_exceeded", "slow down"), None),
-        (
-            answered(400, "", "Invalid schema for function 'set_api_key'"),
-            None,
-        ),
-        (answered(422, "", "Unknown field"), None),
-        (answered(413, "", ""), None),
-        (peer().too_long(""), None),
-        (answered(405, "", ""), Some(Refusing)),
-        (answered(301, "", ""), Some(Refusing)),
-        (answered(500, "", ""), Some(Failing)),
-        (
-            answered(529, "overloaded_error", "Overloaded"),
             Some(Failing),
+            vec![
+                answered(500, "", ""),
+                answered(529, "overloaded_error", "Overloaded"),
+                peer().garbage("no JSON", ""),
+                unavailable(Reason::FirstToken),
+            ],
         ),
-        (peer().garbage("no JSON", ""), Some(Failing)),
-        (unavailable(Reason::FirstToken), Some(Failing)),
-        (unavailable(Reason::Connect), Some(Unreachable)),
-        (unavailable(Reason::Broken), Some(Unreachable)),
-        (peer().cut_off("stopped", ""), Some(Program)),
         (
-            peer().program_failed("no programs are started here", ""),
+            Some(Unreachable),
+            vec![unavailable(Reason::Connect), unavailable(Reason::Broken)],
+        ),
+        (
             Some(Program),
-        ),
-        (
-            peer().program_failed("it reports", "Invalid API key · Please run /login"),
-            Some(Credentials),
-        ),
-        (
-            peer().program_failed("it reports", "Credit balance is too low"),
-            Some(Account),
-        ),
-        (
-            peer().program_failed("it reports", "Prompt is too long"),
-            None,
-        ),
-        (
-            peer().program_failed("it reports", "blocked by our usage policies"),
-            None,
+            vec![
+                peer().cut_off("stopped", ""),
+                peer().program_failed("no programs are started here", ""),
+            ],
         ),
     ] {
-        assert_eq!(OutageCause::of(&failure), cause, "{}", failure.report());
-        let record = HealthRecord::default();
-        record.called("m", Some(&failure));
-        let outage = record
-            .provider_status()
-            .and_then(|provider_status| provider_status.outage);
-        assert_eq!(outage.map(|outage| outage.cause), cause);
+        for failure in failures {
+            assert_eq!(OutageCause::of(&failure), cause, "{}", failure.report());
+            let record = HealthRecord::default();
+            record.called("m", Some(&failure));
+            let outage = record.provider_status().and_then(|status| status.outage);
+            assert_eq!(outage.map(|outage| outage.cause), cause);
+        }
     }
 }
 

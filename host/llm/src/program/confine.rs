@@ -1,14 +1,15 @@
-//! The process that confines itself and then becomes the program.
+//! The process that confines itself and then becomes the program, and the share of that which the
+//! system enforces.
 
-use crate::program::enforcement::Enforcement;
-#[cfg(target_os = "linux")]
 use crate::program::filter;
-use crate::program::order::{Confinement, Exit, OPEN_FILES_MAX};
+use crate::program::running::{Confinement, Exit, OPEN_FILES_MAX};
 use rustix::process::{Resource, Rlimit, getppid, setrlimit};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+#[cfg(target_os = "linux")]
 
 /// The descriptors that a program starts with: stdin, stdout and stderr.
 const STANDARD_DESCRIPTORS: i32 = 3;
@@ -216,9 +217,7 @@ fn restrict(confinement: &Confinement) -> Result<(), ConfineError> {
         .map_err(ConfineError::Rules)?;
     match status.ruleset {
         RulesetStatus::NotEnforced if confinement.is_required => Err(ConfineError::NotConfined),
-        RulesetStatus::NotEnforced
-        | RulesetStatus::PartiallyEnforced
-        | RulesetStatus::FullyEnforced => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -248,10 +247,158 @@ fn is_enough(enforced: Enforcement, is_required: bool) -> bool {
     !is_required || enforced.gap().is_none()
 }
 
+#[cfg(target_os = "linux")]
+
+/// The share of a program's confinement that a system enforces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enforcement {
+    /// Nothing of it.
+    Nothing,
+    /// The folders alone: Landlock's third version, which knows of truncating, or a later one.
+    Folders,
+    /// The folders and the signals: Landlock's sixth version or a later one.
+    Signals,
+    /// These, and the calls that change other processes without a signal: filters of calls as well
+    /// (seccomp).
+    Whole,
+}
+
+impl Enforcement {
+    /// Returns the share that this system enforces. Nothing is restricted by asking.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn of_system() -> Self {
+        use landlock::{
+            ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope,
+        };
+        let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let has_folders = strict()
+            .handle_access(AccessFs::from_all(ABI::V3))
+            .and_then(Ruleset::create)
+            .is_ok();
+        let has_all = strict()
+            .handle_access(AccessFs::from_all(ABI::V6))
+            .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI::V6)))
+            .and_then(Ruleset::create)
+            .is_ok();
+        match (has_folders, has_all) {
+            (_, true) if filter::is_there() => Self::Whole,
+            (_, true) => Self::Signals,
+            (true, false) => Self::Folders,
+            (false, false) => Self::Nothing,
+        }
+    }
+
+    /// Returns the share that this system enforces: no other than Linux enforces any.
+    #[cfg(not(target_os = "linux"))]
+    #[must_use]
+    pub fn of_system() -> Self {
+        Self::Nothing
+    }
+
+    /// Returns what is open to a program in spite of its confinement, for the operator.
+    #[must_use]
+    pub fn gap(self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => Some(
+                "this system cannot confine a program (Landlock's third version, of Linux 6.2): it \
+                 may do whatever the host's own user may",
+            ),
+            Self::Folders => Some(
+                "this system does not confine the signals of a program (Landlock's sixth version, \
+                 of Linux 6.12): it may stop the host, and outlive its turn",
+            ),
+            Self::Signals => Some(
+                "this system does not filter the calls of a program (seccomp): it may lower the \
+                 limits of the host and of its supervisor, so stop the host, and outlive its turn",
+            ),
+            Self::Whole => None,
+        }
+    }
+}
+
+/// Files and folders of the system that programs read, and where they start others from. Of `/etc`
+/// only what they cannot do without: keys of the host and of other services are in there too.
+pub const SYSTEM_READ: [&str; 48] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/run/systemd/resolve",
+    "/proc",
+    "/sys/devices/system/cpu",
+    "/sys/fs/cgroup",
+    "/dev/fd",
+    // Libraries and where programs are found.
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    // Names of hosts, services and users.
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    // Whom a server is trusted by; not `/etc/ssl/private`.
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    // The machine, its place and its terminals.
+    "/etc/inputrc",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/os-release",
+    "/etc/terminfo",
+    "/etc/timezone",
+    // Settings of shells and of the programs themselves.
+    "/etc/bash.bashrc",
+    "/etc/claude-code",
+    "/etc/codex",
+    "/etc/gitconfig",
+    "/etc/profile",
+];
+/// Devices that hold nothing.
+pub(crate) const SYSTEM_WRITE: [&str; 5] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+
 #[cfg(test)]
 mod tests {
-    use super::is_enough;
-    use crate::program::enforcement::Enforcement;
+    use super::{Enforcement, SYSTEM_READ, is_enough};
+    use std::path::Path;
+
+    #[test]
+    fn the_place_of_the_hosts_keys_is_nothing_that_programs_read() {
+        for key in [
+            "/etc/agent-host/anthropic-key",
+            "/etc/ssl/private/host.key",
+            "/etc/shadow",
+        ] {
+            let mut read = SYSTEM_READ.iter();
+            assert!(read.all(|read| !Path::new(key).starts_with(read)), "{key}");
+        }
+    }
 
     #[test]
     fn a_required_confinement_takes_folders_signals_and_calls() {

@@ -6,7 +6,7 @@
 //! nothing is left when it ends. It ends with the host, whose end it sees on its stdin.
 
 use crate::program::below::{Listed, all, below};
-use crate::program::order::{Confinement, Exit, Order};
+use crate::program::running::{Confinement, Exit, Order};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
 use std::collections::BTreeSet;
@@ -295,7 +295,7 @@ fn signal(listed: Listed, signal: Signal) {
 mod tests {
     use super::{frame, too_much};
     use crate::program::below::Listed;
-    use crate::program::order::{Confinement, Exit, Order};
+    use crate::program::running::{Confinement, Exit, Order};
     use std::collections::BTreeMap;
     use std::path::PathBuf;
 

@@ -188,22 +188,13 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn failure(&self, stage: Stage, failure: Failure) -> AttemptError {
-        let asked_ms = match &failure {
-            Failure::RateLimited { retry_after_ms, .. } => *retry_after_ms,
-            _ => None,
+        let failure = if stage == Stage::Unsent {
+            failure
+        } else {
+            self.judged(failure)
         };
-        AttemptError {
-            failure: if stage == Stage::Unsent {
-                failure
-            } else {
-                self.judged(failure)
-            },
-            mode: self.mode,
-            stage,
-            retry_after_ms: asked_ms.and_then(NonZeroU64::new),
-            // What a stream reports before its end is not the final count.
-            reported_usage: None,
-        }
+        // What a stream reports before its end is not the final count.
+        AttemptError::new(self.mode, stage, failure)
     }
 
     /// Takes a request that was refused in words that nobody knows for one that is too long, if it

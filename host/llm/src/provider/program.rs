@@ -2,18 +2,15 @@
 //!
 //! A program works by itself: it may call tools of its own and so change the world. A turn of it is
 //! therefore never repeated, here or by the broker. The tools of the host are not for it. Each
-//! program has a file with its lines (`claude.rs`, `codex.rs`, `pi.rs`), and its names are in
-//! `cli.rs`. What they share is in `protocol.rs`, the part of the conversation that it is told in
-//! `thread.rs`, the homes with its sessions in `homes.rs`, and the ways of its key in `handing.rs`.
+//! program has a file with its lines (`claude.rs`, `codex.rs`, `pi.rs`); their names and what they
+//! share are in `cli.rs`, the part of the conversation that a program is told in `thread.rs`, the homes with its sessions in `homes.rs`, and the ways of its key in `handing.rs`.
 
 mod claude;
 mod cli;
 mod codex;
-mod entry;
 mod handing;
 mod homes;
 mod pi;
-mod protocol;
 mod thread;
 
 use crate::config::ProgramConfig;
@@ -21,24 +18,24 @@ use crate::delta::Feed;
 use crate::failure::{Failure, Reason, quoted};
 use crate::key::{ApiKey, clean};
 use crate::peer::Peer;
-use crate::program::order::{Confinement, Exit, Order, limit_of};
+use crate::program::confine::{SYSTEM_READ, SYSTEM_WRITE};
+use crate::program::running::{Confinement, Exit, Order, limit_of};
 use crate::program::running::{Running, Silence};
-use crate::program::system::{SYSTEM_READ, SYSTEM_WRITE};
 use crate::program::{Enforcement, Supervisor};
 use crate::provider::exchange::unkept;
 use crate::provider::{Answer, Ask, OwnWork};
 use crate::retry::{AttemptError, Mode, Stage};
+use crate::trail::Entry;
 pub(crate) use cli::Cli;
+use cli::{ConversationItem, Gathered, Protocol, Step, Turn};
 use domain::message::Part;
 use domain::model::Stop;
 use domain::redact::Redactor;
 use domain::sampling::Sampling;
 use egress::awake::{Instant, timeout, timeout_at};
-use entry::Entry;
 use futures::future::{Either, select};
 use handing::KeyTransfer;
 use homes::Home;
-use protocol::{ConversationItem, Gathered, Protocol, Step, Turn};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -240,13 +237,7 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn failure(&self, stage: Stage, failure: Failure) -> AttemptError {
-        AttemptError {
-            failure,
-            mode: self.mode,
-            stage,
-            retry_after_ms: None,
-            reported_usage: None,
-        }
+        AttemptError::new(self.mode, stage, failure)
     }
 
     /// Returns the supervisor, if the program may be started.

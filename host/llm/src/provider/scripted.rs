@@ -322,13 +322,7 @@ fn failure(ask: &Ask<'_>, mode: Mode, failing: Failing) -> AttemptError {
     } else {
         Stage::Answered
     };
-    AttemptError {
-        failure,
-        mode,
-        stage,
-        retry_after_ms: None,
-        reported_usage: None,
-    }
+    AttemptError::new(mode, stage, failure)
 }
 
 #[cfg(test)]

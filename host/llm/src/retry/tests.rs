@@ -12,39 +12,27 @@ fn limits() -> RetryLimits {
     }
 }
 
-fn unavailable() -> Failure {
+fn unavailable(reason: Reason) -> Failure {
     Failure::Unavailable {
         provider: String::new(),
         model: String::new(),
-        reason: Reason::Broken,
+        reason,
         cause: None,
     }
 }
 
 fn limited(retry_after_ms: Option<u64>) -> AttemptError {
-    let failure = Failure::RateLimited {
+    let limited = Failure::RateLimited {
         provider: String::new(),
         model: String::new(),
         retry_after_ms,
         cause: None,
     };
-    AttemptError {
-        failure,
-        mode: Mode::Stream,
-        stage: Stage::Answered,
-        retry_after_ms: retry_after_ms.and_then(NonZeroU64::new),
-        reported_usage: None,
-    }
+    AttemptError::new(Mode::Stream, Stage::Answered, limited)
 }
 
-fn failure(mode: Mode, stage: Stage, failure: Failure) -> AttemptError {
-    AttemptError {
-        failure,
-        mode,
-        stage,
-        retry_after_ms: None,
-        reported_usage: None,
-    }
+fn again(mode: Mode, delay_ms: u64) -> Next {
+    Next::Again { mode, delay_ms }
 }
 
 #[test]
@@ -101,7 +89,14 @@ fn a_date_without_the_date_of_the_answer_asks_for_no_delay() {
 
 #[test]
 fn only_a_refusal_says_that_nothing_was_used() {
-    let used = |status| failure(Mode::Whole, Stage::of_status(status), unavailable()).usage();
+    let used = |status| {
+        AttemptError::new(
+            Mode::Whole,
+            Stage::of_status(status),
+            unavailable(Reason::Broken),
+        )
+        .usage()
+    };
     for status in [400, 401, 403, 404, 408, 409, 425, 429, 499, 503, 529] {
         assert_eq!(used(status), Some(Usage::default()), "{status}");
     }
@@ -113,27 +108,11 @@ fn only_a_refusal_says_that_nothing_was_used() {
 #[test]
 fn what_can_pass_is_tried_again_until_the_limit() {
     let step = |attempts| {
-        next(
-            &limits(),
-            &failure(Mode::Stream, Stage::Asked, unavailable()),
-            attempts,
-            1.0,
-        )
+        let failure = AttemptError::new(Mode::Stream, Stage::Asked, unavailable(Reason::Broken));
+        next(&limits(), &failure, attempts, 1.0)
     };
-    assert_eq!(
-        step(1),
-        Next::Again {
-            mode: Mode::Stream,
-            delay_ms: 100
-        }
-    );
-    assert_eq!(
-        step(2),
-        Next::Again {
-            mode: Mode::Stream,
-            delay_ms: 200
-        }
-    );
+    assert_eq!(step(1), again(Mode::Stream, 100));
+    assert_eq!(step(2), again(Mode::Stream, 200));
     assert_eq!(step(3), Next::GiveUp);
 }
 
@@ -146,81 +125,31 @@ fn what_cannot_pass_is_not_tried_again() {
         about: Refusal::Credentials,
         cause: None,
     };
-    assert_eq!(
-        next(
-            &limits(),
-            &failure(Mode::Stream, Stage::Answered, refused),
-            1,
-            1.0
-        ),
-        Next::GiveUp
-    );
+    let refused = AttemptError::new(Mode::Stream, Stage::Answered, refused);
+    assert_eq!(next(&limits(), &refused, 1, 1.0), Next::GiveUp);
 }
 
 #[test]
 fn a_broken_stream_gets_one_call_without_a_stream_at_once() {
     let step = |mode, attempts| {
-        next(
-            &limits(),
-            &failure(mode, Stage::Begun, unavailable()),
-            attempts,
-            1.0,
-        )
+        let failure = AttemptError::new(mode, Stage::Begun, unavailable(Reason::Broken));
+        next(&limits(), &failure, attempts, 1.0)
     };
-    assert_eq!(
-        step(Mode::Stream, 3),
-        Next::Again {
-            mode: Mode::Whole,
-            delay_ms: 0
-        }
-    );
-    let overloaded = Failure::Unavailable {
-        provider: String::new(),
-        model: String::new(),
-        reason: Reason::Overloaded(0),
-        cause: None,
-    };
-    let step_overloaded = next(
-        &limits(),
-        &failure(Mode::Stream, Stage::Begun, overloaded),
-        9,
-        1.0,
-    );
-    assert_eq!(
-        step_overloaded,
-        Next::Again {
-            mode: Mode::Whole,
-            delay_ms: 1_000
-        },
-        "but not one that is overloaded"
-    );
+    assert_eq!(step(Mode::Stream, 3), again(Mode::Whole, 0));
+    // But not one that is overloaded.
+    let overloaded = unavailable(Reason::Overloaded(0));
+    let overloaded = AttemptError::new(Mode::Stream, Stage::Begun, overloaded);
+    let step_overloaded = next(&limits(), &overloaded, 9, 1.0);
+    assert_eq!(step_overloaded, again(Mode::Whole, 1_000));
     assert_eq!(step(Mode::Whole, 4), Next::GiveUp);
-    assert_eq!(
-        step(Mode::Whole, 2),
-        Next::Again {
-            mode: Mode::Whole,
-            delay_ms: 200
-        }
-    );
+    assert_eq!(step(Mode::Whole, 2), again(Mode::Whole, 200));
 }
 
 /// The wait is never shorter than the provider asks for, and too long a one ends the attempts.
 #[test]
 fn the_wait_is_never_shorter_than_the_provider_asks_for() {
     let step = |retry_after_ms| next(&limits(), &limited(retry_after_ms), 1, 0.0);
-    assert_eq!(
-        step(None),
-        Next::Again {
-            mode: Mode::Stream,
-            delay_ms: 0
-        }
-    );
-    assert_eq!(
-        step(Some(3_000)),
-        Next::Again {
-            mode: Mode::Stream,
-            delay_ms: 3_000
-        }
-    );
+    assert_eq!(step(None), again(Mode::Stream, 0));
+    assert_eq!(step(Some(3_000)), again(Mode::Stream, 3_000));
     assert_eq!(step(Some(5_001)), Next::GiveUp);
 }

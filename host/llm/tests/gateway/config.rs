@@ -141,134 +141,113 @@ fn without_a_default_the_only_model_is_meant() {
 
 #[test]
 fn every_mistake_is_named_by_its_key() {
-    let cases = [
+    for (pointer, below, value, text) in [
+        ("/defaultModel", "", json!("mm"), "did you mean `m`"),
         (
-            with("/defaultModel", json!("mm")),
-            "defaultModel",
-            "did you mean `m`",
-        ),
-        (
-            with("/models/m/provider", json!("x")),
-            "models.m.provider",
+            "/models/m/provider",
+            "",
+            json!("x"),
             "there is no provider `x`",
         ),
         (
-            with("/models/m/fallbacks", json!(["othr"])),
-            "models.m.fallbacks",
+            "/models/m/fallbacks",
+            "",
+            json!(["othr"]),
             "did you mean `other`",
         ),
         (
-            with("/models/m/parameters", json!({"stream": false})),
-            "models.m.parameters.stream",
+            "/models/m/parameters",
+            ".stream",
+            json!({"stream": false}),
             "the host sets this",
         ),
         (
-            with("/providers/p/apiKey", json!(CANARY)),
-            "providers.p.apiKey",
+            "/providers/p/apiKey",
+            "",
+            json!(CANARY),
             "a key does not belong in the config",
         ),
         (
-            with("/providers/p/apiKeyEnv", json!(CANARY)),
-            "providers.p.apiKeyEnv",
+            "/providers/p/apiKeyEnv",
+            "",
+            json!(CANARY),
             "not the name of an environment variable",
         ),
         (
-            with("/providers/p/apiKeyEnv", json!("NOT_SET")),
-            "providers.p.apiKeyEnv",
+            "/providers/p/apiKeyEnv",
+            "",
+            json!("NOT_SET"),
             "`NOT_SET` is not set",
         ),
+        ("/providers/p/apiKeyEnv", "", json!("EMPTY"), "no key in it"),
         (
-            with("/providers/p/apiKeyEnv", json!("EMPTY")),
-            "providers.p.apiKeyEnv",
-            "no key in it",
-        ),
-        (
-            with("/providers/p/apiKeyEnv", json!("TWO_LINES")),
-            "providers.p.apiKeyEnv",
+            "/providers/p/apiKeyEnv",
+            "",
+            json!("TWO_LINES"),
             "not a key",
         ),
+        ("/providers/p/apiKeyFile", "", json!("key"), "not both"),
         (
-            with("/providers/p/apiKeyFile", json!("key")),
-            "providers.p.apiKeyFile",
-            "not both",
-        ),
-        (
-            with("/providers/p/baseUrl", json!("ftp://x")),
-            "providers.p.baseUrl",
+            "/providers/p/baseUrl",
+            "",
+            json!("ftp://x"),
             "http:// or https://",
         ),
         (
-            with("/providers/p/baseUrl", json!("https://u:p@x/v1")),
-            "providers.p.baseUrl",
+            "/providers/p/baseUrl",
+            "",
+            json!("https://u:p@x/v1"),
             "does not belong",
         ),
         (
-            with("/providers/p/baseUrl", json!("https://x/v1?key=1")),
-            "providers.p.baseUrl",
+            "/providers/p/baseUrl",
+            "",
+            json!("https://x/v1?key=1"),
             "end with its path",
         ),
         (
-            with("/providers/p/baseUrl", Value::Null),
-            "providers.p.baseUrl",
+            "/providers/p/baseUrl",
+            "",
+            Value::Null,
             "where its server is",
         ),
+        ("/providers/p/script", "", json!("x"), "no meaning"),
+        ("/providers/p/concurrentMax", "", json!(0), "from 1 to 1000"),
         (
-            with("/providers/p/script", json!("x")),
-            "providers.p.script",
-            "no meaning",
-        ),
-        (
-            with("/providers/p/concurrentMax", json!(0)),
-            "providers.p.concurrentMax",
-            "from 1 to 1000",
-        ),
-        (
-            with(
-                "/models/m/price",
-                json!({"inputPerMillion": -1, "outputPerMillion": 2}),
-            ),
-            "models.m.price",
+            "/models/m/price",
+            "",
+            json!({"inputPerMillion": -1, "outputPerMillion": 2}),
             "from 0 to 1000000",
         ),
         (
-            with(
-                "/models/m/price",
-                json!({"inputPerMillion": 1, "outputPerMillion": 1e9}),
-            ),
-            "models.m.price",
+            "/models/m/price",
+            "",
+            json!({"inputPerMillion": 1, "outputPerMillion": 1e9}),
             "from 0 to 1000000",
         ),
+        ("/retry/attemptsMax", "", json!(0), "from 1 to 10"),
+        ("/timeouts/idleMs", "", json!(0), "from 1 to"),
         (
-            with("/retry/attemptsMax", json!(0)),
-            "retry.attemptsMax",
-            "from 1 to 10",
-        ),
-        (
-            with("/timeouts/idleMs", json!(0)),
-            "timeouts.idleMs",
-            "from 1 to",
-        ),
-        (
-            with("/providers/p", json!({"kind": "openai"})),
-            "providers.p.apiKeyEnv",
+            "/providers/p",
+            ".apiKeyEnv",
+            json!({"kind": "openai"}),
             "`OPENAI_API_KEY` is not set",
         ),
         (
-            with("/providers/p", json!({"kind": "scripted"})),
-            "providers.p.script",
+            "/providers/p",
+            ".script",
+            json!({"kind": "scripted"}),
             "rule file",
         ),
         (
-            with(
-                "/providers/p",
-                json!({"kind": "scripted", "script": "none.toml"}),
-            ),
-            "providers.p.script",
+            "/providers/p",
+            ".script",
+            json!({"kind": "scripted", "script": "none.toml"}),
             "cannot read",
         ),
-    ];
-    for (config, key, text) in cases {
-        let error = refused(config);
+    ] {
+        let key = format!("{}{below}", pointer[1..].replace('/', "."));
+        let error = refused(with(pointer, value));
         assert_eq!(error.key, key);
         assert!(
             error.to_string().starts_with(&format!("`{key}`: "))

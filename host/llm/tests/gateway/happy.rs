@@ -2,12 +2,12 @@
 
 use crate::server::{Act, End, Server};
 use crate::setting::{
-    CANARY, FINISH, Kept, WatchedCall, Watcher, config, gateway, good, good_anthropic, message,
-    prompt, whole,
+    CANARY, FINISH, Kept, WatchedCall, Watcher, asked, asked_of, call, config, gateway, good,
+    good_anthropic, message, prompt, usage, whole, words,
 };
 use agent_host_llm::{Delta, NoDeltas, Unbudgeted};
 use domain::message::{Part, Role};
-use domain::model::{Prompt, Stop, Usage};
+use domain::model::{Prompt, Stop};
 use serde_json::json;
 
 #[test]
@@ -21,11 +21,7 @@ fn a_call_can_be_made_on_any_thread() {
 
 #[tokio::test]
 async fn a_streamed_reply_comes_word_by_word_and_whole() {
-    let server = Server::start(vec![good(&["hi ", "the", "re"])]).await;
-    let watcher = Watcher::default();
-    let completion = gateway(config("openai-compatible", &[&server.url]))
-        .complete(&prompt(), &watcher)
-        .await;
+    let (completion, server, watcher) = asked(vec![good(&["hi ", "the", "re"])]).await;
     let reply = completion.result.unwrap();
     assert_eq!(reply.parts, [Part::text("hi there")]);
     assert_eq!(
@@ -40,14 +36,7 @@ async fn a_streamed_reply_comes_word_by_word_and_whole() {
     let [attempt] = completion.attempts.as_slice() else {
         panic!("one attempt")
     };
-    assert_eq!(
-        attempt.usage,
-        Some(Usage {
-            input_tokens: 7,
-            output_tokens: 2,
-            cached_tokens: 4
-        })
-    );
+    assert_eq!(attempt.usage, usage(7, 2, 4));
     assert_eq!(attempt.error, None);
     let request = &server.requests()[0];
     assert!(
@@ -67,15 +56,20 @@ async fn a_streamed_reply_comes_word_by_word_and_whole() {
     assert_eq!(request.body.get("tool_choice"), None);
 }
 
+/// Asks a model of a server, and returns what the call left at the boundary.
+async fn left(kind: &str, acts: Vec<Act>) -> Kept {
+    let server = Server::start(acts).await;
+    let kept = Kept::default();
+    let gateway = gateway(config(kind, &[&server.url]));
+    let prompt = prompt();
+    let completion = gateway.complete_leaving(&prompt, &NoDeltas, &kept, &Unbudgeted);
+    completion.await.result.unwrap();
+    kept
+}
+
 #[tokio::test]
 async fn a_call_leaves_a_trail_of_its_requests_and_of_the_keys_that_went_with_them() {
-    let server = Server::start(vec![good(&["hi"])]).await;
-    let kept = Kept::default();
-    gateway(config("openai-compatible", &[&server.url]))
-        .complete_leaving(&prompt(), &NoDeltas, &kept, &Unbudgeted)
-        .await
-        .result
-        .unwrap();
+    let kept = left("openai-compatible", vec![good(&["hi"])]).await;
     assert_eq!(*kept.keys.lock().unwrap(), ["env MODEL_KEY -> 127.0.0.1"]);
     let outcomes = kept.outcomes.lock().unwrap().clone();
     assert!(
@@ -93,23 +87,11 @@ async fn a_streamed_call_that_ended_well_is_done_on_record_and_a_broken_one_drop
         ("anthropic", good_anthropic()),
         ("anthropic", open_ended(good_anthropic())),
     ] {
-        let server = Server::start(vec![act]).await;
-        let kept = Kept::default();
-        gateway(config(kind, &[&server.url]))
-            .complete_leaving(&prompt(), &NoDeltas, &kept, &Unbudgeted)
-            .await
-            .result
-            .unwrap();
+        let kept = left(kind, vec![act]).await;
         assert_eq!(*kept.outcomes.lock().unwrap(), ["p done Some(200)"]);
     }
     let odd = Act::events([r#"{"no":"choices"}"#], End::Stall);
-    let server = Server::start(vec![odd, whole("hi")]).await;
-    let kept = Kept::default();
-    gateway(config("openai-compatible", &[&server.url]))
-        .complete_leaving(&prompt(), &NoDeltas, &kept, &Unbudgeted)
-        .await
-        .result
-        .unwrap();
+    let kept = left("openai-compatible", vec![odd, whole("hi")]).await;
     assert_eq!(
         *kept.outcomes.lock().unwrap(),
         ["p dropped Some(200)", "p done Some(200)"]
@@ -136,11 +118,7 @@ async fn a_character_that_a_provider_cuts_in_two_is_shown_and_kept_whole() {
     ];
     let events = events.iter().map(String::as_str);
     let act = Act::events(events.chain([FINISH, "[DONE]"]), End::Clean);
-    let server = Server::start(vec![act]).await;
-    let watcher = Watcher::default();
-    let completion = gateway(config("openai-compatible", &[&server.url]))
-        .complete(&prompt(), &watcher)
-        .await;
+    let (completion, _, watcher) = asked(vec![act]).await;
     assert_eq!(
         completion.result.unwrap().parts,
         [Part::text("so 😀 it is 🚀")]
@@ -167,15 +145,8 @@ async fn a_character_that_a_provider_cuts_in_two_is_shown_and_kept_whole() {
         events.into_iter().map(String::into_bytes).collect(),
         End::Clean,
     );
-    let server = Server::start(vec![act]).await;
-    let completion = gateway(config("anthropic", &[&server.url]))
-        .complete(&prompt(), &NoDeltas)
-        .await;
-    let call = Part::Call {
-        call_id: "t".to_owned(),
-        name: "look".to_owned(),
-        arguments: r#"{"at":"🎉"}"#.to_owned(),
-    };
+    let (completion, ..) = asked_of("anthropic", vec![act]).await;
+    let call = call("t", "look", r#"{"at":"🎉"}"#);
     assert_eq!(completion.result.unwrap().parts, [call]);
 }
 
@@ -207,10 +178,7 @@ async fn a_reply_that_is_not_whole_says_why_in_the_words_of_each_provider() {
         ("anthropic", anthropic("refusal"), Stop::Refused),
         ("anthropic", anthropic("end_turn"), Stop::End),
     ] {
-        let server = Server::start(vec![Act::json(200, &body)]).await;
-        let completion = gateway(config(kind, &[&server.url]))
-            .complete(&prompt(), &NoDeltas)
-            .await;
+        let (completion, ..) = asked_of(kind, vec![Act::json(200, &body)]).await;
         assert_eq!(completion.result.unwrap().stop, stop, "{kind}: {body}");
     }
 }
@@ -232,22 +200,11 @@ async fn a_streamed_reply_of_anthropics_has_thinking_text_and_calls() {
                 value: thinking.clone()
             },
             Part::text("hi there"),
-            Part::Call {
-                call_id: "t1".to_owned(),
-                name: "look".to_owned(),
-                arguments: "{\"at\":1}".to_owned()
-            },
+            call("t1", "look", "{\"at\":1}"),
         ]
     );
     assert_eq!(reply.stop, Stop::ToolCalls);
-    assert_eq!(
-        completion.attempts[0].usage,
-        Some(Usage {
-            input_tokens: 7,
-            output_tokens: 9,
-            cached_tokens: 4
-        })
-    );
+    assert_eq!(completion.attempts[0].usage, usage(7, 9, 4));
     assert_eq!(watcher.text(), "hi there");
     assert!(watcher.reported().contains(&WatchedCall::Delta(
         0,
@@ -306,15 +263,7 @@ async fn calls_that_are_split_over_pieces_and_portions_are_put_together() {
     ]
     .concat();
     let portions = text.as_bytes().chunks(7).map(<[u8]>::to_vec).collect();
-    let server = Server::start(vec![Act::Stream(portions, End::Clean)]).await;
-    let completion = gateway(config("openai", &[&server.url]))
-        .complete(&prompt(), &NoDeltas)
-        .await;
-    let call = |id: &str, name: &str, arguments: &str| Part::Call {
-        call_id: id.to_owned(),
-        name: name.to_owned(),
-        arguments: arguments.to_owned(),
-    };
+    let (completion, ..) = asked_of("openai", vec![Act::Stream(portions, End::Clean)]).await;
     let reply = completion.result.unwrap();
     assert_eq!(
         reply.parts,
@@ -328,11 +277,7 @@ async fn calls_that_are_split_over_pieces_and_portions_are_put_together() {
 
 #[tokio::test]
 async fn a_server_that_does_not_stream_is_understood_too() {
-    let server = Server::start(vec![whole("all at once")]).await;
-    let watcher = Watcher::default();
-    let completion = gateway(config("openai-compatible", &[&server.url]))
-        .complete(&prompt(), &watcher)
-        .await;
+    let (completion, _, watcher) = asked(vec![whole("all at once")]).await;
     assert_eq!(
         completion.result.unwrap().parts,
         [Part::text("all at once")]
@@ -345,16 +290,13 @@ async fn a_server_that_does_not_stream_is_understood_too() {
 
 #[tokio::test]
 async fn a_stream_that_leaves_out_its_last_mark_but_ends_is_whole() {
-    let mut events = crate::setting::words(&["hi"]);
+    let mut events = words(&["hi"]);
     events.push(FINISH.to_owned());
-    let server = Server::start(vec![Act::events(
+    let (completion, ..) = asked(vec![Act::events(
         events.iter().map(String::as_str),
         End::Clean,
     )])
     .await;
-    let completion = gateway(config("openai-compatible", &[&server.url]))
-        .complete(&prompt(), &NoDeltas)
-        .await;
     assert_eq!(
         (completion.result.unwrap().parts, completion.attempts.len()),
         (vec![Part::text("hi")], 1)
@@ -364,10 +306,7 @@ async fn a_stream_that_leaves_out_its_last_mark_but_ends_is_whole() {
 #[tokio::test]
 async fn an_unknown_reason_to_stop_is_passed_on() {
     let finish = r#"{"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"galaxy"}]}"#;
-    let server = Server::start(vec![Act::events([finish, "[DONE]"], End::Clean)]).await;
-    let completion = gateway(config("openai-compatible", &[&server.url]))
-        .complete(&prompt(), &NoDeltas)
-        .await;
+    let (completion, ..) = asked(vec![Act::events([finish, "[DONE]"], End::Clean)]).await;
     assert_eq!(
         completion.result.unwrap().stop,
         Stop::Other("galaxy".to_owned())
@@ -396,12 +335,5 @@ async fn a_scripted_model_needs_no_key_and_no_network() {
     let completion = gateway.complete(&prompt(), &watcher).await;
     assert_eq!(completion.result.unwrap().parts, [Part::text("lo to you")]);
     assert_eq!(watcher.reported().len(), 3);
-    assert_eq!(
-        completion.attempts[0].usage,
-        Some(Usage {
-            input_tokens: 3,
-            output_tokens: 3,
-            cached_tokens: 0
-        })
-    );
+    assert_eq!(completion.attempts[0].usage, usage(3, 3, 0));
 }

@@ -57,155 +57,122 @@ fn set_up(dir: &Path, config: Config) -> Result<Gateway, String> {
 #[test]
 fn every_mistake_of_a_program_is_named_by_its_key() {
     let dir = scene();
-    let none = json!({});
-    for (kind, more, program, reported) in [
+    for (kind, more, reported) in [
         (
             "claude-cli",
             json!({ "program": null }),
-            &none,
-            "`providers.p.program`: missing",
+            "program`: missing",
         ),
-        (
-            "codex-cli",
-            json!({ "baseUrl": "http://x" }),
-            &none,
-            "`providers.p.baseUrl`",
-        ),
-        (
-            "pi-cli",
-            json!({ "script": "x" }),
-            &none,
-            "`providers.p.script`",
-        ),
+        ("codex-cli", json!({ "baseUrl": "http://x" }), "baseUrl`"),
+        ("pi-cli", json!({ "script": "x" }), "script`"),
         (
             "openai-compatible",
             json!({ "baseUrl": "http://127.0.0.1:1" }),
-            &none,
-            "`providers.p.program`: has no meaning",
+            "program`: has no meaning",
         ),
-        (
-            "codex-cli",
-            json!({}),
-            &json!({ "login": true }),
-            "`providers.p.program.login`",
-        ),
-        (
-            "claude-cli",
-            json!({}),
-            &json!({ "path": "bin/none" }),
-            "`providers.p.program.path`",
-        ),
+    ] {
+        let error = set_up(dir.path(), config(kind, &more, &json!({}))).unwrap_err();
+        let reported = format!("`providers.p.{reported}");
+        assert!(error.contains(&reported), "{kind} {more}: {error}");
+    }
+    for (kind, program, key, reported) in [
+        ("codex-cli", json!({ "login": true }), "login", ""),
+        ("claude-cli", json!({ "path": "bin/none" }), "path", ""),
         (
             "claude-cli",
-            json!({}),
-            &json!({ "path": "bin" }),
+            json!({ "path": "bin" }),
+            "path",
             "it is not a file",
         ),
+        ("claude-cli", json!({ "path": "bin/text" }), "path", ""),
+        ("claude-cli", json!({ "folder": "none" }), "folder", ""),
         (
             "claude-cli",
-            json!({}),
-            &json!({ "folder": "none" }),
-            "`providers.p.program.folder`",
-        ),
-        (
-            "claude-cli",
-            json!({}),
-            &json!({ "folder": "bin/claude" }),
+            json!({ "folder": "bin/claude" }),
+            "folder",
             "it is not a folder",
         ),
+        ("claude-cli", json!({ "home": "work/homes" }), "home", ""),
+        ("claude-cli", json!({ "home": "." }), "home", ""),
         (
             "claude-cli",
-            json!({}),
-            &json!({ "home": "work/homes" }),
-            "`providers.p.program.home`",
-        ),
-        (
-            "claude-cli",
-            json!({}),
-            &json!({ "home": "." }),
-            "`providers.p.program.home`",
-        ),
-        (
-            "claude-cli",
-            json!({}),
-            &json!({ "path": "work/claude" }),
+            json!({ "path": "work/claude" }),
+            "",
             "the program's own file is in it",
         ),
         (
             "claude-cli",
-            json!({}),
-            &json!({ "readFolders": ["bin", "none"] }),
-            "`providers.p.program.readFolders[1]`",
+            json!({ "readFolders": ["bin", "none"] }),
+            "readFolders[1]",
+            "",
         ),
         (
             "claude-cli",
-            json!({}),
-            &json!({ "environment": ["LANG", "sk-key"] }),
-            "`providers.p.program.environment[1]`",
+            json!({ "environment": ["LANG", "sk-key"] }),
+            "environment[1]",
+            "",
         ),
         (
             "claude-cli",
-            json!({}),
-            &json!({ "variables": { "A=B": "x" } }),
-            "`providers.p.program.variables.A=B`",
+            json!({ "variables": { "A=B": "x" } }),
+            "variables.A=B",
+            "",
         ),
         (
             "claude-cli",
-            json!({}),
-            &json!({ "limits": { "turnMsMax": 0 } }),
-            "`providers.p.program.limits.turnMsMax`",
+            json!({ "limits": { "turnMsMax": 0 } }),
+            "limits.turnMsMax",
+            "",
         ),
-    ] {
-        let error = set_up(dir.path(), config(kind, &more, program)).unwrap_err();
-        assert!(error.contains(reported), "{kind} {more} {program}: {error}");
-    }
-}
-
-#[test]
-fn what_a_program_would_misread_or_reach_elsewhere_is_named_by_its_key() {
-    let dir = scene();
-    for (kind, program, reported) in [
-        ("claude-cli", json!({ "path": "bin/text" }), "program.path"),
-        (
-            "pi-cli",
-            json!({ "tools": ["read", ""] }),
-            "program.tools[1]",
-        ),
-        ("pi-cli", json!({ "tools": ["--x"] }), "program.tools[0]"),
+        // What it would misread, or reach elsewhere.
+        ("pi-cli", json!({ "tools": ["read", ""] }), "tools[1]", ""),
+        ("pi-cli", json!({ "tools": ["--x"] }), "tools[0]", ""),
         (
             "pi-cli",
             json!({ "variables": { "HOME": "/srv" } }),
-            "program.variables.HOME",
+            "variables.HOME",
+            "",
         ),
         (
             "pi-cli",
             json!({ "environment": ["LANG", "TMPDIR"] }),
-            "program.environment[1]",
+            "environment[1]",
+            "",
         ),
         (
             "claude-cli",
             json!({ "variables": { "CLAUDE_CONFIG_DIR": "/x" } }),
-            "program.variables.CLAUDE_CONFIG_DIR",
+            "variables.CLAUDE_CONFIG_DIR",
+            "",
         ),
         (
             "codex-cli",
             json!({ "variables": { "CODEX_HOME": "/x" } }),
-            "program.variables.CODEX_HOME",
+            "variables.CODEX_HOME",
+            "",
         ),
         (
             "claude-cli",
             json!({ "variables": { "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "" } }),
-            "program.variables.CLAUDE_CODE_DISABLE_FILE_MENTIONS",
+            "variables.CLAUDE_CODE_DISABLE_FILE_MENTIONS",
+            "",
         ),
         (
             "claude-cli",
             json!({ "environment": ["CLAUDE_CODE_DISABLE_ATTACHMENTS"] }),
-            "program.environment[0]",
+            "environment[0]",
+            "",
         ),
     ] {
         let error = set_up(dir.path(), config(kind, &json!({}), &program)).unwrap_err();
-        let reported = format!("`providers.p.{reported}`");
-        assert!(error.contains(&reported), "{kind} {program}: {error}");
+        let key = match key {
+            "" => String::new(),
+            key => format!("`providers.p.program.{key}`"),
+        };
+        assert!(
+            error.contains(&key) && error.contains(reported),
+            "{kind} {program}: {error}"
+        );
     }
     let fine = json!({ "variables": { "PATH": "/bin" }, "tools": ["Bash(git log:*)"] });
     set_up(dir.path(), config("claude-cli", &json!({}), &fine)).unwrap();

@@ -1,11 +1,13 @@
 //! Shared parts of the tests of the gateway: configs with short limits, prompts, what models say,
 //! and a watcher.
 
-use crate::server::{Act, End};
-use agent_host_llm::{Config, Delta, DeltaSink, Gateway, Records, Trail};
+use crate::server::{Act, End, Server};
+use agent_host_llm::{
+    Completion, Config, Delta, DeltaSink, Failure, Gateway, NoDeltas, Reason, Records, Trail,
+};
 use domain::digest::Salt;
 use domain::message::{Message, Part, Role};
-use domain::model::Prompt;
+use domain::model::{Prompt, Usage};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -40,6 +42,55 @@ pub(crate) fn gateway(config: Value) -> Gateway {
         (name == "MODEL_KEY").then(|| CANARY.to_owned())
     })
     .unwrap()
+}
+
+/// Asks a model of a provider of this kind, whose server acts so.
+pub(crate) async fn asked_of(kind: &str, acts: Vec<Act>) -> (Completion, Server, Watcher) {
+    let server = Server::start(acts).await;
+    let watcher = Watcher::default();
+    let gateway = gateway(config(kind, &[&server.url]));
+    let completion = gateway.complete(&prompt(), &watcher).await;
+    (completion, server, watcher)
+}
+
+/// Asks a model of a server that speaks as OpenAI's does.
+pub(crate) async fn asked(acts: Vec<Act>) -> (Completion, Server, Watcher) {
+    asked_of("openai-compatible", acts).await
+}
+
+/// Asks the model of such a config.
+pub(crate) async fn completed(config: Value) -> Completion {
+    gateway(config).complete(&prompt(), &NoDeltas).await
+}
+
+/// Returns the reason why a model did not answer.
+pub(crate) fn reason(completion: &Completion) -> Option<Reason> {
+    match completion.result {
+        Err(Failure::Unavailable { reason, .. }) => Some(reason),
+        _ => None,
+    }
+}
+
+/// Returns the error of an attempt.
+pub(crate) fn error_of(completion: &Completion, attempt: usize) -> &str {
+    completion.attempts[attempt].error.as_deref().unwrap()
+}
+
+pub(crate) fn usage(input_tokens: u64, output_tokens: u64, cached_tokens: u64) -> Option<Usage> {
+    Some(Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+    })
+}
+
+/// A call of a tool as a message has it.
+pub(crate) fn call(call_id: &str, name: &str, arguments: &str) -> Part {
+    Part::Call {
+        call_id: call_id.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    }
 }
 
 pub(crate) fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {

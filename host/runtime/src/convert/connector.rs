@@ -1,15 +1,21 @@
 //! Between the host and a connector: calls and messages there, batches and ids back.
 
 use crate::bindings::connector::exports::agent_host::plugin::connector;
-use crate::connector::VerifiedCall;
-use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
+use crate::call_audit::CallAudit;
+use crate::component::Component;
+use crate::convert::{Read, Reader, check_count, check_length, same, unacceptable};
 use crate::exports::Answered;
+use crate::log::LogLine;
+use crate::outcome::Outcome;
 use domain::connector::{
     ATTACHMENT_BYTES_MAX, Acknowledgement, Attachment, BATCH_MESSAGES_MAX, BATCH_MOVED_MAX,
     BATCH_UNDELIVERED_MAX, Batch, Body, Choice, ConnectorFailure, Incoming, Moved, Outgoing,
     Quotation, QuotationKind, Reply, SERVICE_ID_BYTES_MAX, Said, Undelivered, kept_reason,
 };
+use domain::grant::Grant;
+use domain::operation::CallUsage;
 use domain::time::Timestamp;
+use serde_json::Value;
 
 /// The reason of a pause for which a component gives none.
 const LATER: &str = "it is to be tried again later";
@@ -223,14 +229,49 @@ impl Reader {
     fn quotation(&mut self, field: &str, quotation: connector::Quotation) -> Read<Quotation> {
         let connector::Quotation { kind, author, text } = quotation;
         Ok(Quotation {
-            kind: match kind {
-                connector::QuotationKind::Forwarded => QuotationKind::Forwarded,
-                connector::QuotationKind::Quoted => QuotationKind::Quoted,
-            },
+            kind: same!(kind, connector::QuotationKind => QuotationKind: Forwarded, Quoted),
             author,
             text: self.text(field, text)?,
         })
     }
+}
+
+/// A connector that is called, and what its call may use.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectorCall<'a> {
+    /// Its component.
+    pub component: &'a Component,
+    /// The grant: requests, secrets as placeholders, variables, and limits. Folders and buckets are
+    /// for tools.
+    pub grant: &'a Grant,
+    /// The operator's configuration: an object that fits the component's schema.
+    pub configuration: &'a Value,
+    /// Milliseconds that the call may take; the grant's limit applies when it is shorter.
+    pub deadline_ms: u32,
+    /// The caller's call audit: if the call is cut off, everything until then is in it.
+    pub audit: &'a CallAudit,
+}
+
+/// A call of the service whose signature was verified.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VerifiedCall {
+    /// Its headers without credentials, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Its query, decoded, without credentials.
+    pub query: Vec<(String, String)>,
+    /// Its body as received.
+    pub body: Vec<u8>,
+}
+
+/// The result of a connector's call, beside what is in its call audit.
+#[derive(Debug, Clone)]
+pub struct Connected<T> {
+    /// Its outcome. An error of the connector's own is `Returned(Err(_))`.
+    pub outcome: Outcome<Result<T, ConnectorFailure>>,
+    /// Its usage.
+    pub usage: CallUsage,
+    /// Its log, stdout and stderr included.
+    pub logs: Vec<LogLine>,
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::bindings::agent::exports::agent_host::plugin::agent;
 use crate::bindings::connector::exports::agent_host::plugin::connector;
 use crate::bindings::trigger::exports::agent_host::plugin::trigger;
 use crate::component::{AgentDescription, ConnectorDescription, TriggerDescription};
-use crate::convert::{Read, Reader, check_count, check_length, unacceptable};
+use crate::convert::{Read, Reader, check_count, check_length, same, unacceptable};
 use domain::connector::{Abilities, Intake, TEXT_LIMIT_MIN};
 use domain::schema;
 use domain::tool::wording::DESCRIPTIONS_BYTES_MAX;
@@ -144,10 +144,7 @@ pub(crate) fn connector_description(
             format_args!("is {text_limit}; {TEXT_LIMIT_MIN} at least"),
         );
     }
-    let way = |way: connector::Intake| match way {
-        connector::Intake::Webhook => Intake::Webhook,
-        connector::Intake::Polling => Intake::Polling,
-    };
+    let way = |way| same!(way, connector::Intake => Intake: Webhook, Polling);
     Ok(ConnectorDescription {
         id,
         summary: reader.text("summary", summary)?,
@@ -213,11 +210,10 @@ impl Reader {
                 })
                 .transpose()?,
             capabilities,
-            effect: match effect {
-                types::EffectClass::ReadOnly => EffectClass::ReadOnly,
-                types::EffectClass::Idempotent => EffectClass::Idempotent,
-                types::EffectClass::NonIdempotent => EffectClass::NonIdempotent,
-            },
+            effect: same!(
+                effect,
+                types::EffectClass => EffectClass: ReadOnly, Idempotent, NonIdempotent
+            ),
             destructive,
             time_limit_ms,
             name,

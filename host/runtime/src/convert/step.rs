@@ -2,7 +2,7 @@
 
 use crate::bindings::agent::agent_host::plugin::turn;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
-use crate::convert::{Read, Reader, check_count, check_length, milliseconds, unacceptable};
+use crate::convert::{Read, Reader, check_count, check_length, milliseconds, same, unacceptable};
 use domain::limits::{
     EFFECTS_MAX, KEY_BYTES_MAX, MEMO_BYTES_MAX, RECALL_HITS_MAX, SESSION_STATE_BYTES_MAX,
 };
@@ -65,10 +65,7 @@ impl Reader {
         Ok(Wait {
             start: self.each("decision.wait.start", start, Self::operation)?,
             cancel: self.each("decision.wait.cancel", cancel, Self::key)?,
-            until: match until {
-                agent::Until::Any => Until::Any,
-                agent::Until::All => Until::All,
-            },
+            until: same!(until, agent::Until => Until: Any, All),
             hear,
         })
     }
@@ -152,10 +149,7 @@ impl Reader {
             reply_schema: reply_schema
                 .map(|schema| self.schema(&format!("{field}.reply-schema"), &schema))
                 .transpose()?,
-            audience: match audience {
-                agent::Audience::User => Audience::User,
-                agent::Audience::Hidden => Audience::Hidden,
-            },
+            audience: same!(audience, agent::Audience => Audience: User, Hidden),
             sampling: Sampling::default(),
         })
     }

@@ -47,52 +47,27 @@ fn an_offence_is_forgotten_after_a_minute_without_another() {
 }
 
 #[test]
-fn a_minute_has_room_for_so_many_calls_and_the_next_one_for_as_many_again() {
-    let gate = Gate::default();
-    let begin = Instant::now();
-    let admitted = |after_s: u64| {
-        (0..5)
-            .filter(|_| gate.count(3, begin + Duration::from_secs(after_s)).is_ok())
-            .count()
-    };
-    assert_eq!(
-        (
-            admitted(0),
-            admitted(59),
-            admitted(60),
-            admitted(119),
-            admitted(500)
-        ),
-        (3, 0, 3, 0, 3)
-    );
-}
-
-#[test]
 fn no_minute_has_more_calls_than_the_limit_wherever_it_begins() {
-    let gate = Gate::default();
-    let begin = Instant::now();
-    let admitted = |after_s: u64| {
-        (0..5)
-            .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
-            .count()
-    };
-    assert_eq!((admitted(0), admitted(58)), (4, 0));
-    let gate = Gate::default();
-    let admitted = |calls: u32, after_s: u64| {
-        (0..calls)
-            .filter(|_| gate.count(4, begin + Duration::from_secs(after_s)).is_ok())
-            .count()
-    };
-    assert_eq!(
+    // The calls that are made at a second, and how many of them are let in.
+    for (max, calls) in [
         (
-            admitted(1, 0),
-            admitted(5, 59),
-            admitted(5, 61),
-            admitted(5, 118),
-            admitted(5, 119)
+            3,
+            &[(5, 0, 3), (5, 59, 0), (5, 60, 3), (5, 119, 0), (5, 500, 3)][..],
         ),
-        (1, 3, 1, 0, 3)
-    );
+        (4, &[(5, 0, 4), (5, 58, 0)]),
+        (
+            4,
+            &[(1, 0, 1), (5, 59, 3), (5, 61, 1), (5, 118, 0), (5, 119, 3)],
+        ),
+    ] {
+        let gate = Gate::default();
+        let begin = Instant::now();
+        for &(calls, after_s, expected) in calls {
+            let at = begin + Duration::from_secs(after_s);
+            let admitted = (0..calls).filter(|_| gate.count(max, at).is_ok()).count();
+            assert_eq!(admitted, expected, "{max}: {calls} after {after_s} s");
+        }
+    }
 }
 
 #[test]

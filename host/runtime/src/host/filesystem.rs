@@ -124,29 +124,54 @@ impl types::Host for CallState {
     }
 }
 
+/// Functions on something open: done by wasmtime-wasi, or by the function of ours that is named
+/// last, and put on record under a capability, with the path that is given.
+macro_rules! functions {
+    ($(
+        $name:ident $([$path:ident])? ($($argument:ident: $kind:ty),*)
+            -> $result:ty => $capability:ident $($own:ident)?;
+    )*) => {$(
+        async fn $name(&mut self, fd: Fd, $($argument: $kind),*) -> FsResult<$result> {
+            let on = self.at(&fd, functions!(@path $($path)?));
+            let done = functions!(@done self, $name(fd, $($argument),*) $($own)?);
+            self.decided(on, $capability, done)
+        }
+    )*};
+    (@path) => { "" };
+    (@path $path:ident) => { &$path };
+    (@done $state:ident, $name:ident($($argument:ident),* $(,)?)) => {
+        $state.wasi_files().$name($($argument),*).await.map_err(Failed::from)
+    };
+    (@done $state:ident, $name:ident($($argument:ident),* $(,)?) $own:ident) => {
+        $state.$own($($argument),*).await
+    };
+}
+
 impl HostDescriptor for CallState {
-    async fn advise(
-        &mut self,
-        fd: Fd,
-        offset: Filesize,
-        len: Filesize,
-        advice: Advice,
-    ) -> FsResult<()> {
-        let on = self.at(&fd, "");
-        let done = self.wasi_files().advise(fd, offset, len, advice).await;
-        self.decided(on, FILES_READ, done.map_err(Failed::from))
-    }
-
-    async fn sync_data(&mut self, fd: Fd) -> FsResult<()> {
-        let on = self.at(&fd, "");
-        let done = self.wasi_files().sync_data(fd).await;
-        self.decided(on, FILES_READ, done.map_err(Failed::from))
-    }
-
-    async fn get_flags(&mut self, fd: Fd) -> FsResult<DescriptorFlags> {
-        let on = self.at(&fd, "");
-        let done = self.wasi_files().get_flags(fd).await;
-        self.decided(on, FILES_READ, done.map_err(Failed::from))
+    functions! {
+        advise(offset: Filesize, len: Filesize, advice: Advice) -> () => FILES_READ;
+        sync_data() -> () => FILES_READ;
+        sync() -> () => FILES_READ;
+        get_flags() -> DescriptorFlags => FILES_READ;
+        read(len: Filesize, offset: Filesize) -> (Vec<u8>, bool) => FILES_READ;
+        stat() -> DescriptorStat => FILES_READ;
+        metadata_hash() -> MetadataHashValue => FILES_READ;
+        stat_at[path](flags: PathFlags, path: String) -> DescriptorStat => FILES_READ inspect_at;
+        metadata_hash_at[path](flags: PathFlags, path: String)
+            -> MetadataHashValue => FILES_READ identify;
+        readlink_at[path](path: String) -> String => FILES_READ read_link;
+        set_size(size: Filesize) -> () => FILES_WRITE resize;
+        set_times(accessed: NewTimestamp, modified: NewTimestamp) -> () => FILES_WRITE date;
+        set_times_at[path](
+            flags: PathFlags, path: String, accessed: NewTimestamp, modified: NewTimestamp
+        ) -> () => FILES_WRITE date_at;
+        write(data: Vec<u8>, offset: Filesize) -> Filesize => FILES_WRITE put;
+        create_directory_at[path](path: String) -> () => FILES_WRITE make_folder;
+        remove_directory_at[path](path: String) -> () => FILES_WRITE remove_folder;
+        unlink_file_at[path](path: String) -> () => FILES_WRITE unlink;
+        symlink_at[path](target: String, path: String) -> () => FILES_WRITE symlink;
+        link_at[path](flags: PathFlags, path: String, to: Fd, to_path: String)
+            -> () => FILES_WRITE link;
     }
 
     async fn get_type(&mut self, fd: Fd) -> FsResult<DescriptorType> {
@@ -160,35 +185,6 @@ impl HostDescriptor for CallState {
         self.decided(on, FILES_READ, done.map_err(Failed::from))
     }
 
-    async fn set_size(&mut self, fd: Fd, size: Filesize) -> FsResult<()> {
-        let on = self.at(&fd, "");
-        let done = self.resize(fd, size).await;
-        self.decided(on, FILES_WRITE, done)
-    }
-
-    async fn set_times(
-        &mut self,
-        fd: Fd,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
-    ) -> FsResult<()> {
-        let on = self.at(&fd, "");
-        let done = self.date(fd, accessed, modified).await;
-        self.decided(on, FILES_WRITE, done)
-    }
-
-    async fn read(&mut self, fd: Fd, len: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)> {
-        let on = self.at(&fd, "");
-        let done = self.wasi_files().read(fd, len, offset).await;
-        self.decided(on, FILES_READ, done.map_err(Failed::from))
-    }
-
-    async fn write(&mut self, fd: Fd, data: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
-        let on = self.at(&fd, "");
-        let done = self.put(fd, data, offset).await;
-        self.decided(on, FILES_WRITE, done)
-    }
-
     async fn read_directory(&mut self, fd: Fd) -> FsResult<Resource<ReaddirIterator>> {
         let on = self.at(&fd, "");
         let done = self.wasi_files().read_directory(fd).await;
@@ -199,61 +195,6 @@ impl HostDescriptor for CallState {
             self.folders.listings.insert(listing.rep(), listed);
         }
         self.decided(on, FILES_READ, done.map_err(Failed::from))
-    }
-
-    async fn sync(&mut self, fd: Fd) -> FsResult<()> {
-        let on = self.at(&fd, "");
-        let done = self.wasi_files().sync(fd).await;
-        self.decided(on, FILES_READ, done.map_err(Failed::from))
-    }
-
-    async fn create_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let on = self.at(&fd, &path);
-        let done = self.make_folder(fd, path).await;
-        self.decided(on, FILES_WRITE, done)
-    }
-
-    async fn stat(&mut self, fd: Fd) -> FsResult<DescriptorStat> {
-        let on = self.at(&fd, "");
-        let done = self.wasi_files().stat(fd).await;
-        self.decided(on, FILES_READ, done.map_err(Failed::from))
-    }
-
-    async fn stat_at(
-        &mut self,
-        fd: Fd,
-        flags: PathFlags,
-        path: String,
-    ) -> FsResult<DescriptorStat> {
-        let on = self.at(&fd, &path);
-        let done = self.inspect_at(fd, flags, path).await;
-        self.decided(on, FILES_READ, done)
-    }
-
-    async fn set_times_at(
-        &mut self,
-        fd: Fd,
-        flags: PathFlags,
-        path: String,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
-    ) -> FsResult<()> {
-        let on = self.at(&fd, &path);
-        let done = self.date_at(fd, flags, path, accessed, modified).await;
-        self.decided(on, FILES_WRITE, done)
-    }
-
-    async fn link_at(
-        &mut self,
-        fd: Fd,
-        flags: PathFlags,
-        path: String,
-        to: Fd,
-        to_path: String,
-    ) -> FsResult<()> {
-        let on = self.at(&fd, &path);
-        let done = self.link(fd, flags, path, to, to_path).await;
-        self.decided(on, FILES_WRITE, done)
     }
 
     async fn open_at(
@@ -275,18 +216,6 @@ impl HostDescriptor for CallState {
         HostDescriptor::drop(&mut self.wasi_files(), fd)
     }
 
-    async fn readlink_at(&mut self, fd: Fd, path: String) -> FsResult<String> {
-        let on = self.at(&fd, &path);
-        let done = self.read_link(fd, path).await;
-        self.decided(on, FILES_READ, done)
-    }
-
-    async fn remove_directory_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let on = self.at(&fd, &path);
-        let done = self.remove_folder(fd, path).await;
-        self.decided(on, FILES_WRITE, done)
-    }
-
     async fn rename_at(&mut self, fd: Fd, path: String, to: Fd, to_path: String) -> FsResult<()> {
         let over = self.at(&to, &to_path);
         let new = self.folders.path_shown(over);
@@ -296,18 +225,6 @@ impl HostDescriptor for CallState {
         if done.is_ok() {
             self.recorder.renamed(FILES_WRITE, &old, &new);
         }
-        self.decided(on, FILES_WRITE, done)
-    }
-
-    async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> FsResult<()> {
-        let on = self.at(&fd, &path);
-        let done = self.symlink(fd, target, path).await;
-        self.decided(on, FILES_WRITE, done)
-    }
-
-    async fn unlink_file_at(&mut self, fd: Fd, path: String) -> FsResult<()> {
-        let on = self.at(&fd, &path);
-        let done = self.unlink(fd, path).await;
         self.decided(on, FILES_WRITE, done)
     }
 
@@ -338,23 +255,6 @@ impl HostDescriptor for CallState {
         self.recorder
             .granted(FILES_READ, || self.folders.path_shown(on));
         self.wasi_files().is_same_object(one, other).await
-    }
-
-    async fn metadata_hash(&mut self, fd: Fd) -> FsResult<MetadataHashValue> {
-        let on = self.at(&fd, "");
-        let done = self.wasi_files().metadata_hash(fd).await;
-        self.decided(on, FILES_READ, done.map_err(Failed::from))
-    }
-
-    async fn metadata_hash_at(
-        &mut self,
-        fd: Fd,
-        flags: PathFlags,
-        path: String,
-    ) -> FsResult<MetadataHashValue> {
-        let on = self.at(&fd, &path);
-        let done = self.identify(fd, flags, path).await;
-        self.decided(on, FILES_READ, done)
     }
 }
 

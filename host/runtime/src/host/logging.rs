@@ -3,6 +3,7 @@
 use crate::bindings::agent::agent_host::plugin::types;
 use crate::bindings::agent::wasi::logging::logging;
 use crate::call::CallState;
+use crate::convert::same;
 use crate::log::Level;
 
 impl logging::Host for CallState {
@@ -12,14 +13,10 @@ impl logging::Host for CallState {
         context: String,
         message: String,
     ) -> wasmtime::Result<()> {
-        let level = match level {
-            logging::Level::Trace => Level::Trace,
-            logging::Level::Debug => Level::Debug,
-            logging::Level::Info => Level::Info,
-            logging::Level::Warn => Level::Warn,
-            logging::Level::Error => Level::Error,
-            logging::Level::Critical => Level::Critical,
-        };
+        let level = same!(
+            level,
+            logging::Level => Level: Trace, Debug, Info, Warn, Error, Critical
+        );
         self.log.write(level, &context, &message);
         Ok(())
     }

@@ -6,9 +6,10 @@ use crate::call::{CallScope, CallState, Purpose, ToolWork};
 use crate::call_audit::CallAudit;
 use crate::component::Component;
 use crate::convert::Unacceptable;
+use crate::convert::guest_news;
 use crate::convert::step::step_result;
+use crate::convert::tool::ToolCall;
 use crate::convert::tool::{call_context, call_result};
-use crate::convert::view::guest_news;
 use crate::exports::{ToolsExports, World};
 use crate::folders::FolderError;
 use crate::guest_semaphore::{Admission, AdmissionRefusal};
@@ -16,16 +17,15 @@ use crate::host::audit_recorder::AuditRecorder;
 use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::folders::Folders;
 use crate::host::http::{EgressScope, Sender};
-use crate::host::keyvalue::write_overlay::WriteOverlay;
-use crate::host::progress::note_relay::NoteRelay;
+use crate::host::keyvalue::WriteOverlay;
+use crate::host::progress::NoteRelay;
 use crate::host::secrets::BoundSecrets;
-use crate::host::turn::step_view::StepView;
+use crate::host::turn::StepView;
 use crate::log::LogLine;
 use crate::outcome::{Called, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written};
 use crate::redacted;
 use crate::run;
-use crate::stats::count;
-use crate::tool::ToolCall;
+use crate::runtime::count;
 use crate::view::{Buckets, Notes, View};
 use domain::basis::Basis;
 use domain::digest::Digest;
@@ -371,21 +371,13 @@ pub(super) fn record_offence<T>(component: &Component, outcome: &Outcome<T>) {
 
 /// Returns true if a call failed in a way that a file that is not there explains.
 fn may_miss_a_folder(outcome: &Outcome<ToolResult>) -> bool {
-    match outcome {
-        Outcome::Returned(Err(error)) => match error {
-            ToolError::NotFound(_) | ToolError::Denied | ToolError::Failed(_) => true,
-            ToolError::InvalidArguments(_) | ToolError::RetryLater(_) => false,
-        },
-        Outcome::Trapped { .. } => true,
-        Outcome::Returned(Ok(_))
-        | Outcome::Refused { .. }
-        | Outcome::OutOfMemory
-        | Outcome::OutOfCpu
-        | Outcome::TimedOut
-        | Outcome::Busy
-        | Outcome::TooOften { .. }
-        | Outcome::Faulted { .. } => false,
-    }
+    matches!(
+        outcome,
+        Outcome::Trapped { .. }
+            | Outcome::Returned(Err(ToolError::NotFound(_)
+                | ToolError::Denied
+                | ToolError::Failed(_)))
+    )
 }
 
 /// Returns the outcome of a call whose folders cannot be opened: refused, and on record, where what
@@ -417,10 +409,7 @@ fn without_folders(
                 at.unwrap_or("/")
             ))
         }
-        error @ (FolderError::Nested { .. }
-        | FolderError::Owned { .. }
-        | FolderError::Pattern { .. }
-        | FolderError::Own { .. }) => {
+        error => {
             tracing::warn!(
                 error = error as &dyn std::error::Error,
                 "folders are not opened"

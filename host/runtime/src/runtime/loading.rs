@@ -14,7 +14,7 @@ use crate::load::{self, Linked, LoadError};
 use crate::manifest;
 use crate::outcome::Outcome;
 use crate::run;
-use crate::stats::count;
+use crate::runtime::count;
 use domain::digest::Digest;
 use domain::operation::CallUsage;
 use std::collections::HashMap;

@@ -3,13 +3,11 @@
 use crate::fixture::{Fixture, Sight, basis, replied, some_basis};
 use agent_host_runtime::{Described, Level, Outcome};
 use domain::grant::GuestLimits;
-use domain::step::News;
 use std::sync::Arc;
 
 #[tokio::test]
 async fn a_step_reads_its_view_and_every_answer_goes_into_the_hash() {
-    let fixture = Fixture::new();
-    let reader = fixture.load("reader").await;
+    let (fixture, reader) = Fixture::of("reader").await;
     let Described::Agent(description) = reader.describes() else {
         panic!("not an agent")
     };
@@ -42,8 +40,7 @@ async fn a_step_reads_its_view_and_every_answer_goes_into_the_hash() {
 
 #[tokio::test]
 async fn an_agents_clock_stands_still_and_its_randomness_follows_from_the_seed() {
-    let fixture = Fixture::new();
-    let clock = fixture.load("clock").await;
+    let (fixture, clock) = Fixture::of("clock").await;
     let first = replied(&fixture.step(&clock, &basis(1_234_567, b"seed")).await);
     let again = replied(&fixture.step(&clock, &basis(1_234_567, b"seed")).await);
     let other = replied(&fixture.step(&clock, &basis(1_234_567, b"another")).await);
@@ -57,22 +54,11 @@ async fn an_agents_clock_stands_still_and_its_randomness_follows_from_the_seed()
 
 #[tokio::test]
 async fn a_step_that_cannot_read_its_view_is_faulted_and_not_trapped() {
-    let fixture = Fixture::new();
-    let reader = fixture.load("reader").await;
-    let admission = fixture
-        .runtime
-        .admit(&reader, &GuestLimits::default())
-        .await
-        .unwrap();
+    let (fixture, reader) = Fixture::of("reader").await;
+    let view = Arc::new(Sight::new(true));
+    let limits = GuestLimits::default();
     let stepped = fixture
-        .runtime
-        .step(
-            admission,
-            &reader,
-            Arc::new(Sight::new(true)),
-            &[News::Opened],
-            &some_basis(),
-        )
+        .step_seeing(&reader, view, &some_basis(), limits)
         .await;
     assert_eq!(
         stepped.outcome,
@@ -85,8 +71,7 @@ async fn a_step_that_cannot_read_its_view_is_faulted_and_not_trapped() {
 
 #[tokio::test]
 async fn a_step_that_returns_what_is_not_json_is_refused_by_the_fields_name() {
-    let fixture = Fixture::new();
-    let refused = fixture.load("refused").await;
+    let (fixture, refused) = Fixture::of("refused").await;
     let Outcome::Refused { detail } = fixture.step(&refused, &some_basis()).await.outcome else {
         panic!("not refused")
     };
@@ -95,8 +80,7 @@ async fn a_step_that_returns_what_is_not_json_is_refused_by_the_fields_name() {
 
 #[tokio::test]
 async fn a_component_of_tools_cannot_be_stepped() {
-    let fixture = Fixture::new();
-    let echo = fixture.load("echo").await;
+    let (fixture, echo) = Fixture::of("echo").await;
     assert!(matches!(
         fixture.step(&echo, &some_basis()).await.outcome,
         Outcome::Faulted { .. }

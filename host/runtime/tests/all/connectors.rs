@@ -1,11 +1,11 @@
 //! Connectors: calls with what is granted, stopped at their limits and taken within their bounds
 //! only.
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, assert_refused, assert_trapped, limits};
 use agent_host_runtime::{CallAudit, Component, Connected, ConnectorCall, Outcome, VerifiedCall};
 use domain::connector::{Batch, Body, ConnectorFailure, Outgoing, Said};
 use domain::event::BoundaryVerdict;
-use domain::grant::{Grant, GuestLimits};
+use domain::grant::Grant;
 use domain::ruling::Rule;
 use domain::secret::{Secret, Secrets};
 use serde_json::{Value, json};
@@ -92,14 +92,6 @@ fn returned<T: std::fmt::Debug>(connected: Connected<T>) -> T {
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(connected: Connected<T>, expected: &str) {
-    match connected.outcome {
-        Outcome::Refused { detail } => assert!(detail.contains(expected), "{detail}"),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[track_caller]
 fn text_of(batch: &Batch) -> &str {
     match &batch.messages.first().unwrap().said {
         Said::Text { text } => text,
@@ -129,17 +121,16 @@ async fn a_connector_reads_polls_sends_and_fetches() {
 
 #[tokio::test]
 async fn what_a_connector_returns_over_a_bound_is_not_taken() {
-    refused(
-        Setting::new("many").receive("").await,
-        "`messages` are 1001; 1000 at most",
-    );
-    refused(Setting::new("forge").receive("").await, "`messages[0]`");
-    refused(Setting::new("talk").receive("").await, "answer");
-    refused(Setting::new("far").poll(None).await, "cursor");
-    refused(
-        Setting::new("forge").send(Body::Typing).await,
-        "`id` has a control character",
-    );
+    for (attack, expected) in [
+        ("many", "`messages` are 1001; 1000 at most"),
+        ("forge", "`messages[0]`"),
+        ("talk", "answer"),
+    ] {
+        assert_refused(&Setting::new(attack).receive("").await.outcome, expected);
+    }
+    assert_refused(&Setting::new("far").poll(None).await.outcome, "cursor");
+    let sent = Setting::new("forge").send(Body::Typing).await;
+    assert_refused(&sent.outcome, "`id` has a control character");
 }
 
 /// A file is larger than anything else that a guest hands over at once, and has a bound too.
@@ -150,23 +141,16 @@ async fn a_file_of_eight_mebibytes_is_fetched_and_none_larger() {
     let file = returned(setting.fetch(&largest.to_string()).await);
     assert_eq!(file.len(), largest);
     let larger = (largest + 1).to_string();
-    refused(setting.fetch(&larger).await, "`file` is 8388609 bytes long");
+    let fetched = setting.fetch(&larger).await;
+    assert_refused(&fetched.outcome, "`file` is 8388609 bytes long");
     let huge = (32_usize << 20).to_string();
-    let fetched = setting.fetch(&huge).await;
-    assert!(
-        matches!(fetched.outcome, Outcome::Trapped { .. }),
-        "{:?}",
-        fetched.outcome
-    );
+    assert_trapped(&setting.fetch(&huge).await.outcome);
 }
 
 #[tokio::test]
 async fn a_connector_that_does_not_stop_is_stopped_and_it_is_on_record() {
     let mut spinning = Setting::new("spin");
-    spinning.grant.limits = GuestLimits {
-        cpu_ms_max: 50,
-        ..GuestLimits::default()
-    };
+    spinning.grant.limits = limits(|it| it.cpu_ms_max = 50);
     let polled = spinning.poll(None).await;
     assert_eq!(polled.outcome, Outcome::OutOfCpu);
     let (decided, _) = spinning.audit.take();
@@ -181,7 +165,7 @@ async fn a_connector_that_does_not_stop_is_stopped_and_it_is_on_record() {
     sleeping.deadline_ms = 100;
     assert_eq!(sleeping.poll(None).await.outcome, Outcome::TimedOut);
     let trapped = Setting::new("trap").send(Body::Typing).await.outcome;
-    assert!(matches!(trapped, Outcome::Trapped { .. }), "{trapped:?}");
+    assert_trapped(&trapped);
 }
 
 /// Variables that are granted are there; a request that is not granted is refused, and that is on

@@ -1,8 +1,8 @@
 //! Granted folders against a burglar: nothing outside of them is reached, nothing denied is seen,
 //! and the audit record says what was tried.
 
-use crate::fixture::{Fixture, done, tool_call};
-use agent_host_runtime::{Called, Component, FolderError, Outcome, ToolCall};
+use crate::fixture::{Fixture, assert_trapped, done, tool_call};
+use agent_host_runtime::{Called, Component, FolderError, ToolCall};
 use domain::event::BoundaryVerdict;
 use domain::grant::{Access, Bound, DirectoryGrant, Owner, Owners};
 use serde_json::{Value, json};
@@ -25,10 +25,13 @@ pub(crate) struct Loot {
     pub(crate) decided: Vec<(String, BoundaryVerdict, String)>,
 }
 
+fn burgling(ops: &Value) -> ToolCall {
+    tool_call("burgle", &json!({ "ops": ops }).to_string())
+}
+
 impl House {
     pub(crate) async fn new() -> Self {
-        let fixture = Fixture::new();
-        let burglar = fixture.load("burglar").await;
+        let (fixture, burglar) = Fixture::of("burglar").await;
         let sandbox = fixture.folder.path().join("sandbox");
         fs::create_dir_all(sandbox.join("folder")).unwrap();
         fs::create_dir(fixture.folder.path().join("outside")).unwrap();
@@ -56,19 +59,9 @@ impl House {
     }
 
     async fn called(&self, directories: &[DirectoryGrant], ops: &Value) -> Called {
-        let bound = Bound {
-            directories: directories.to_vec(),
-            ..Bound::default()
-        };
-        let called = self
-            .fixture
-            .call_bound(
-                &self.burglar,
-                &bound,
-                "burgle",
-                &json!({ "ops": ops }).to_string(),
-            )
-            .await;
+        let fixture = &self.fixture;
+        fixture.runtime.open_folders(directories, &[]).unwrap();
+        let called = self.called_with(burgling(ops), directories).await;
         self.assert_secure();
         called
     }
@@ -99,15 +92,7 @@ impl House {
 
     /// The answers to operations in folders as they were opened before.
     pub(crate) async fn answers(&self, directories: &[DirectoryGrant], ops: &Value) -> Vec<String> {
-        let bound = Bound {
-            directories: directories.to_vec(),
-            ..Bound::default()
-        };
-        let call = tool_call("burgle", &json!({ "ops": ops }).to_string());
-        let called = self
-            .fixture
-            .call_in_open_folders(&self.burglar, &bound, call, &Arc::default())
-            .await;
+        let called = self.called_with(burgling(ops), directories).await;
         serde_json::from_str(&done(&called)).unwrap()
     }
 
@@ -118,22 +103,26 @@ impl House {
         directories: &[DirectoryGrant],
         ops: &Value,
     ) -> Called {
-        let bound = Bound {
-            directories: directories.to_vec(),
-            ..Bound::default()
-        };
         let call = ToolCall {
             user_id: owners.user.to_owned(),
             agent_id: owners.agent.to_owned(),
             session_id: owners.session.to_owned(),
-            ..tool_call("burgle", &json!({ "ops": ops }).to_string())
+            ..burgling(ops)
         };
-        let called = self
-            .fixture
-            .call_in_open_folders(&self.burglar, &bound, call, &Arc::default())
-            .await;
+        let called = self.called_with(call, directories).await;
         self.assert_secure();
         called
+    }
+
+    async fn called_with(&self, call: ToolCall, directories: &[DirectoryGrant]) -> Called {
+        let bound = Bound {
+            directories: directories.to_vec(),
+            ..Bound::default()
+        };
+        let fixture = &self.fixture;
+        fixture
+            .call_in_open_folders(&self.burglar, &bound, call, &Arc::default())
+            .await
     }
 
     /// Removes the folders of an owner.
@@ -161,6 +150,16 @@ impl House {
 }
 
 impl Loot {
+    #[track_caller]
+    pub(crate) fn granted(&self, capability: &str) -> &str {
+        self.says(capability, BoundaryVerdict::Granted)
+    }
+
+    #[track_caller]
+    pub(crate) fn refused(&self, capability: &str) -> &str {
+        self.says(capability, BoundaryVerdict::Refused)
+    }
+
     #[track_caller]
     pub(crate) fn says(&self, capability: &str, verdict: BoundaryVerdict) -> &str {
         let found = self
@@ -309,14 +308,9 @@ async fn no_path_leads_out_of_a_granted_folder() {
             );
             assert_eq!(house.text("file"), "file", "{way}");
             if way.starts_with("..") && !way.contains('\0') {
-                assert!(
-                    loot.says("files.read", BoundaryVerdict::Refused)
-                        .ends_with(way)
-                );
-                assert!(
-                    loot.says("files.write", BoundaryVerdict::Refused)
-                        .ends_with(way)
-                );
+                for capability in ["files.read", "files.write"] {
+                    assert!(loot.refused(capability).ends_with(way));
+                }
             }
         }
     }
@@ -409,11 +403,8 @@ async fn nothing_is_changed_in_a_read_only_folder() {
                 "file"
             ]
         );
-        assert_eq!(
-            loot.says("files.write", BoundaryVerdict::Refused),
-            "/s/file"
-        );
-        assert_eq!(loot.says("files.read", BoundaryVerdict::Granted), "/s/file");
+        assert_eq!(loot.refused("files.write"), "/s/file");
+        assert_eq!(loot.granted("files.read"), "/s/file");
         assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
         assert_eq!(house.text("file"), "file");
     }
@@ -471,10 +462,7 @@ async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_f
             "ok"
         ]
     );
-    assert_eq!(
-        loot.says("files.write", BoundaryVerdict::Granted),
-        "/s/notes/a.md"
-    );
+    assert_eq!(loot.granted("files.write"), "/s/notes/a.md");
     assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
 
     let barred = [
@@ -520,14 +508,8 @@ async fn what_is_denied_is_neither_seen_nor_used_and_what_is_not_allowed_is_no_f
             "{path}: {:?}",
             loot.answers
         );
-        assert_eq!(
-            loot.says("files.read", BoundaryVerdict::Refused),
-            format!("/s/{path}")
-        );
-        assert_eq!(
-            loot.says("files.write", BoundaryVerdict::Refused),
-            format!("/s/{path}")
-        );
+        assert_eq!(loot.refused("files.read"), format!("/s/{path}"));
+        assert_eq!(loot.refused("files.write"), format!("/s/{path}"));
         assert_eq!(loot.decided.len(), 2, "{:?}", loot.decided);
     }
     let rmdir = |path| json!({ "op": "rmdir", "on": on, "path": path });
@@ -594,14 +576,8 @@ async fn no_link_and_no_moved_folder_gets_around_a_pattern() {
     let loot = house.burgle(&[grant], ops).await;
     assert_eq!(loot.answers[..11], [no; 11]);
     assert_eq!(loot.answers[11..], ["link 10", "secret/key"]);
-    assert_eq!(
-        loot.says("files.read", BoundaryVerdict::Refused),
-        "/s/to-key"
-    );
-    assert_eq!(
-        loot.says("files.write", BoundaryVerdict::Refused),
-        "/s/to-key"
-    );
+    assert_eq!(loot.refused("files.read"), "/s/to-key");
+    assert_eq!(loot.refused("files.write"), "/s/to-key");
 }
 
 #[tokio::test]
@@ -640,54 +616,32 @@ async fn nothing_is_linked_or_moved_from_one_grant_into_another_of_other_rights(
     let other = house.fixture.folder.path().join("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("kept"), "kept").unwrap();
-    let across = |from: DirectoryGrant, to: DirectoryGrant| {
-        let ops = json!([
-            { "op": "link", "on": "/s", "path": "file", "toOn": "/o", "to": "taken" },
-            { "op": "rename", "on": "/s", "path": "file", "toOn": "/o", "to": "taken" },
-            { "op": "rename", "on": "/o", "path": "kept", "toOn": "/s", "to": "stolen" },
-            { "op": "link", "on": "/o", "path": "kept", "toOn": "/s", "to": "stolen" },
-        ]);
-        let house = &house;
-        let other = &other;
-        async move {
-            let loot = house.burgle(&[from.clone(), to.clone()], ops).await;
-            assert_eq!(loot.answers, ["not-permitted"; 4], "{from:?} {to:?}");
-            loot.says("files.write", BoundaryVerdict::Refused);
-            assert_eq!(
-                (
-                    house.text("file"),
-                    fs::read_to_string(other.join("kept")).unwrap()
-                ),
-                ("file".into(), "kept".into())
-            );
-        }
-    };
-    let rights = |access| DirectoryGrant::whole(&other, "/o", access);
-    across(house.whole(), rights(Access::ReadOnly)).await;
-    across(
-        house.whole(),
-        DirectoryGrant {
-            bytes_max: Some(100),
-            ..rights(Access::ReadWrite)
-        },
-    )
-    .await;
-    across(
-        house.whole(),
-        DirectoryGrant {
-            deny: vec!["x".parse().unwrap()],
-            ..rights(Access::ReadWrite)
-        },
-    )
-    .await;
-    across(
-        DirectoryGrant {
-            files_max: Some(100),
-            ..house.whole()
-        },
-        rights(Access::ReadOnly),
-    )
-    .await;
+    let ops = json!([
+        { "op": "link", "on": "/s", "path": "file", "toOn": "/o", "to": "taken" },
+        { "op": "rename", "on": "/s", "path": "file", "toOn": "/o", "to": "taken" },
+        { "op": "rename", "on": "/o", "path": "kept", "toOn": "/s", "to": "stolen" },
+        { "op": "link", "on": "/o", "path": "kept", "toOn": "/s", "to": "stolen" },
+    ]);
+    let read_only = DirectoryGrant::whole(&other, "/o", Access::ReadOnly);
+    let writable = DirectoryGrant::whole(&other, "/o", Access::ReadWrite);
+    let mut limited = writable.clone();
+    limited.bytes_max = Some(100);
+    let mut patterned = writable;
+    patterned.deny = vec!["x".parse().unwrap()];
+    let mut counted = house.whole();
+    counted.files_max = Some(100);
+    for grants in [
+        [house.whole(), read_only.clone()],
+        [house.whole(), limited],
+        [house.whole(), patterned],
+        [counted, read_only],
+    ] {
+        let loot = house.burgle(&grants, ops.clone()).await;
+        assert_eq!(loot.answers, ["not-permitted"; 4], "{grants:?}");
+        loot.refused("files.write");
+        assert_eq!(house.text("file"), "file");
+        assert_eq!(fs::read_to_string(other.join("kept")).unwrap(), "kept");
+    }
 }
 
 /// Programs copy what cannot be moved to another disk, when they are told so.
@@ -719,16 +673,9 @@ async fn handles_that_nobody_gave_out_and_texts_that_are_none_end_the_call_alone
     let house = House::new().await.with("file", "file");
     for grant in kinds(&house) {
         let grant = std::slice::from_ref(&grant);
-        for ops in [
-            json!([{ "op": "forge", "on": "/s" }]),
-            json!([{ "op": "use-after-drop", "on": "/s" }]),
-            json!([{ "op": "garbled", "on": "/s" }]),
-        ] {
-            let outcome = house.called(grant, &ops).await.outcome;
-            assert!(
-                matches!(outcome, Outcome::Trapped { .. }),
-                "{ops}: {outcome:?}"
-            );
+        for op in ["forge", "use-after-drop", "garbled"] {
+            let ops = json!([{ "op": op, "on": "/s" }]);
+            assert_trapped(&house.called(grant, &ops).await.outcome);
         }
         let ops = json!([
             { "op": "open", "on": "/s", "path": "file", "as": "f" },

@@ -2,8 +2,8 @@
 //! ways to step and call.
 
 use agent_host_runtime::{
-    BucketError, Buckets, Called, Component, Config, Hold, Notes, Outcome, Runtime, Stepped,
-    ToolCall, View, ViewError, ViewStatic,
+    Admission, BucketError, Buckets, Called, Component, Config, Decided, Hold, Notes, Outcome,
+    Runtime, Stepped, ToolCall, View, ViewError, ViewStatic,
 };
 use domain::basis::{Basis, Documents, LimitsLeft, Peer};
 use domain::bucket::BucketSize;
@@ -16,6 +16,7 @@ use domain::step::{Decision, Memo, News};
 use domain::time::Timestamp;
 use domain::tool::{EffectClass, ToolDefinition, ToolError};
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tempfile::TempDir;
@@ -71,6 +72,18 @@ impl Fixture {
         }
     }
 
+    /// A new fixture, and a program of the tests that is loaded in it.
+    pub(crate) async fn of(name: &str) -> (Self, Arc<Component>) {
+        let fixture = Self::new();
+        let component = fixture.load(name).await;
+        (fixture, component)
+    }
+
+    /// Another runtime over the same folder, as after a restart.
+    pub(crate) fn restarted(&self) -> Runtime {
+        Runtime::new(config(self.folder.path())).unwrap()
+    }
+
     pub(crate) async fn load(&self, name: &str) -> Arc<Component> {
         self.runtime.load(program(name)).await.unwrap()
     }
@@ -98,14 +111,23 @@ impl Fixture {
         limits: GuestLimits,
     ) -> Stepped {
         let admission = self.runtime.admit(component, &limits).await.unwrap();
-        self.runtime
-            .step(
-                admission,
-                component,
-                view,
-                &[News::Said { messages: vec![1] }],
-                basis,
-            )
+        let news = [News::Said { messages: vec![1] }];
+        let runtime = &self.runtime;
+        runtime.step(admission, component, view, &news, basis).await
+    }
+
+    /// A step that was let in before.
+    pub(crate) async fn step_admitted(
+        &self,
+        admission: Admission,
+        component: &Component,
+    ) -> Stepped {
+        let view = Arc::new(Sight::new(false));
+        let news = [News::Said { messages: vec![1] }];
+        let basis = some_basis();
+        let runtime = &self.runtime;
+        runtime
+            .step(admission, component, view, &news, &basis)
             .await
     }
 
@@ -120,16 +142,11 @@ impl Fixture {
         limits: GuestLimits,
         arguments: &str,
     ) -> Called {
-        self.call_bound(
-            component,
-            &Bound {
-                limits,
-                ..Bound::default()
-            },
-            "only",
-            arguments,
-        )
-        .await
+        let bound = Bound {
+            limits,
+            ..Bound::default()
+        };
+        self.call_bound(component, &bound, "only", arguments).await
     }
 
     pub(crate) async fn call_bound(
@@ -139,17 +156,11 @@ impl Fixture {
         tool: &str,
         arguments: &str,
     ) -> Called {
-        self.call_keeping(
-            component,
-            bound,
-            tool_call(tool, arguments),
-            &Arc::default(),
-        )
-        .await
+        let call = tool_call(tool, arguments);
+        self.call_keeping(component, bound, call, &Arc::default())
+            .await
     }
-}
 
-impl Fixture {
     pub(crate) async fn call_keeping(
         &self,
         component: &Component,
@@ -170,16 +181,43 @@ impl Fixture {
         call: ToolCall,
         kept: &Arc<Kept>,
     ) -> Called {
-        self.runtime
-            .call(
-                component,
-                bound,
-                call,
-                Arc::new(Noted::default()),
-                kept.clone(),
-            )
+        let notes = Arc::new(Noted::default());
+        let runtime = &self.runtime;
+        runtime
+            .call(component, bound, call, notes, kept.clone())
             .await
     }
+}
+
+/// The default limits with a change.
+pub(crate) fn limits(change: impl FnOnce(&mut GuestLimits)) -> GuestLimits {
+    let mut limits = GuestLimits::default();
+    change(&mut limits);
+    limits
+}
+
+/// What the decisions on record are about.
+pub(crate) fn details(decided: &Decided) -> Vec<&str> {
+    let decisions = decided.decisions.iter();
+    decisions.map(|decision| decision.detail.as_str()).collect()
+}
+
+#[track_caller]
+pub(crate) fn assert_faulted<T: Debug>(outcome: &Outcome<T>) {
+    assert!(matches!(outcome, Outcome::Faulted { .. }), "{outcome:?}");
+}
+
+#[track_caller]
+pub(crate) fn assert_refused<T: Debug>(outcome: &Outcome<T>, expected: &str) {
+    match outcome {
+        Outcome::Refused { detail } => assert!(detail.contains(expected), "{detail}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn assert_trapped<T: Debug>(outcome: &Outcome<T>) {
+    assert!(matches!(outcome, Outcome::Trapped { .. }), "{outcome:?}");
 }
 
 pub(crate) fn tool_call(tool: &str, arguments: &str) -> ToolCall {

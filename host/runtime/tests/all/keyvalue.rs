@@ -1,11 +1,11 @@
 //! Buckets: a call reads through what it has written, hands it over when it returns, and leaves
 //! nothing when it does not.
 
-use crate::fixture::{Fixture, Kept, done, tool_call};
+use crate::fixture::{Fixture, Kept, details, done, limits, tool_call};
 use agent_host_runtime::{Called, Component, Outcome};
 use domain::bucket::{BATCH_KEYS_MAX, KEYS_WRITTEN_MAX, WrittenEntry, WrittenValue};
 use domain::event::BoundaryVerdict;
-use domain::grant::{Access, Bound, BucketGrant, GuestLimits, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use domain::grant::{Access, Bound, BucketGrant, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use domain::secret::{Secret, Secrets};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -83,12 +83,7 @@ async fn no_secret_of_the_host_gets_into_a_bucket_or_the_ledger_whoever_it_is_gr
         entries.as_slice(),
         [entry(hidden, &format!("it is {hidden}")), bytes]
     );
-    let details: Vec<&str> = called
-        .decided
-        .decisions
-        .iter()
-        .map(|decision| decision.detail.as_str())
-        .collect();
+    let details = details(&called.decided);
     assert!(
         !details.join(" ").contains(secret) && details.iter().any(|detail| detail.contains(hidden)),
         "{details:?}"
@@ -101,8 +96,7 @@ fn hex(text: &str) -> String {
 
 #[tokio::test]
 async fn a_call_reads_what_it_has_written_and_hands_it_over_at_its_end() {
-    let fixture = Fixture::new();
-    let overlay = fixture.load("shelf").await;
+    let (fixture, overlay) = Fixture::of("shelf").await;
     let stored = kept(&[
         ("notes", "a", "1"),
         ("notes", "b", "2"),
@@ -157,15 +151,13 @@ async fn a_call_reads_what_it_has_written_and_hands_it_over_at_its_end() {
 
 #[tokio::test]
 async fn a_call_that_does_not_return_leaves_nothing_written_and_nothing_held() {
-    let fixture = Fixture::new();
-    let overlay = fixture.load("shelf").await;
+    let (fixture, overlay) = Fixture::of("shelf").await;
     for then in ["trap", "fail", "sleep", "spin"] {
         let stored = kept(&[]);
-        let limits = GuestLimits {
-            cpu_ms_max: 100,
-            wall_ms_max: 500,
-            ..GuestLimits::default()
-        };
+        let limits = limits(|it| {
+            it.cpu_ms_max = 100;
+            it.wall_ms_max = 500;
+        });
         let arguments = json!({ "do": [["set", "a", "1"]], "then": then }).to_string();
         let called = fixture
             .call_keeping(
@@ -203,8 +195,7 @@ async fn a_call_that_does_not_return_leaves_nothing_written_and_nothing_held() {
 
 #[tokio::test]
 async fn a_store_that_cannot_be_read_is_the_hosts_fault() {
-    let fixture = Fixture::new();
-    let overlay = fixture.load("shelf").await;
+    let (fixture, overlay) = Fixture::of("shelf").await;
     let broken = Arc::new(Kept {
         broken: true,
         ..Kept::default()
@@ -218,8 +209,7 @@ async fn a_store_that_cannot_be_read_is_the_hosts_fault() {
 
 #[tokio::test]
 async fn every_limit_says_which_it_is_and_is_on_record() {
-    let fixture = Fixture::new();
-    let overlay = fixture.load("shelf").await;
+    let (fixture, overlay) = Fixture::of("shelf").await;
     let stored = kept(&[
         ("notes", "word", "one"),
         ("notes", "full", &u64::MAX.to_string()),

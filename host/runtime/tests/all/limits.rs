@@ -1,30 +1,15 @@
 //! Limits: what does not stop by itself is stopped, and what it held is free again.
 
-use crate::fixture::{Fixture, Sight, done, replied, some_basis};
+use crate::fixture::{Fixture, assert_faulted, details, done, limits, replied, some_basis};
 use agent_host_runtime::{NotAdmitted, Outcome};
 use domain::grant::GuestLimits;
-use domain::step::News;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-fn limits() -> GuestLimits {
-    GuestLimits::default()
-}
 
 #[tokio::test]
 async fn a_guest_that_only_computes_is_stopped_at_its_budget() {
-    let fixture = Fixture::new();
-    let spin = fixture.load("spin").await;
-    let stepped = fixture
-        .step_under(
-            &spin,
-            &some_basis(),
-            GuestLimits {
-                cpu_ms_max: 100,
-                ..limits()
-            },
-        )
-        .await;
+    let (fixture, spin) = Fixture::of("spin").await;
+    let limits = limits(|it| it.cpu_ms_max = 100);
+    let stepped = fixture.step_under(&spin, &some_basis(), limits).await;
     assert_eq!(stepped.outcome, Outcome::OutOfCpu);
     // Ticks of 5 ms: 20 make the budget, and two more are allowed for. The machine may be busy with
     // other tests, so wall time is not looked at.
@@ -38,18 +23,10 @@ async fn a_guest_that_only_computes_is_stopped_at_its_budget() {
 
 #[tokio::test]
 async fn others_get_their_turn_while_a_guest_computes() {
-    let fixture = Fixture::new();
-    let spin = fixture.load("spin").await;
+    let (fixture, spin) = Fixture::of("spin").await;
     let clock = fixture.load("clock").await;
     let basis = some_basis();
-    let spinning = fixture.step_under(
-        &spin,
-        &basis,
-        GuestLimits {
-            cpu_ms_max: 500,
-            ..limits()
-        },
-    );
+    let spinning = fixture.step_under(&spin, &basis, limits(|it| it.cpu_ms_max = 500));
     let honest = async {
         let mut slowest = Duration::ZERO;
         for _ in 0..10 {
@@ -67,37 +44,22 @@ async fn others_get_their_turn_while_a_guest_computes() {
 
 #[tokio::test]
 async fn a_deadline_of_wall_time_stops_a_guest_that_computes_within_its_budget() {
-    let fixture = Fixture::new();
-    let spin = fixture.load("spin").await;
-    let stepped = fixture
-        .step_under(
-            &spin,
-            &some_basis(),
-            GuestLimits {
-                cpu_ms_max: 60_000,
-                wall_ms_max: 100,
-                ..limits()
-            },
-        )
-        .await;
+    let (fixture, spin) = Fixture::of("spin").await;
+    let limits = limits(|it| {
+        it.cpu_ms_max = 60_000;
+        it.wall_ms_max = 100;
+    });
+    let stepped = fixture.step_under(&spin, &some_basis(), limits).await;
     assert_eq!(stepped.outcome, Outcome::TimedOut);
 }
 
 #[tokio::test]
 async fn a_deadline_of_wall_time_stops_a_guest_that_sleeps_in_a_host_call() {
-    let fixture = Fixture::new();
-    let sleepy = fixture.load("sleepy").await;
+    let (fixture, sleepy) = Fixture::of("sleepy").await;
     let began = Instant::now();
     for _ in 0..20 {
         let called = fixture
-            .call_under(
-                &sleepy,
-                GuestLimits {
-                    wall_ms_max: 20,
-                    ..limits()
-                },
-                "{}",
-            )
+            .call_under(&sleepy, limits(|it| it.wall_ms_max = 20), "{}")
             .await;
         assert_eq!(called.outcome, Outcome::TimedOut);
         assert!(called.usage.cpu_ticks <= 2, "{:?}", called.usage);
@@ -109,36 +71,20 @@ async fn a_deadline_of_wall_time_stops_a_guest_that_sleeps_in_a_host_call() {
 
 #[tokio::test]
 async fn sleeping_is_not_computing() {
-    let fixture = Fixture::new();
-    let sleepy = fixture.load("sleepy").await;
-    let called = fixture
-        .call_under(
-            &sleepy,
-            GuestLimits {
-                cpu_ms_max: 50,
-                ..limits()
-            },
-            r#"{"ms":200}"#,
-        )
-        .await;
+    let (fixture, sleepy) = Fixture::of("sleepy").await;
+    let limits = limits(|it| it.cpu_ms_max = 50);
+    let called = fixture.call_under(&sleepy, limits, r#"{"ms":200}"#).await;
     assert!(done(&called).parse::<u64>().unwrap() >= 199, "{called:?}");
 }
 
 #[tokio::test]
 async fn a_guest_that_grows_without_end_runs_out_of_memory() {
-    let fixture = Fixture::new();
-    let grow = fixture.load("grow").await;
-    let called = fixture
-        .call_under(
-            &grow,
-            GuestLimits {
-                memory_bytes_max: 32 << 20,
-                cpu_ms_max: 30_000,
-                ..limits()
-            },
-            "all",
-        )
-        .await;
+    let (fixture, grow) = Fixture::of("grow").await;
+    let limits = limits(|it| {
+        it.memory_bytes_max = 32 << 20;
+        it.cpu_ms_max = 30_000;
+    });
+    let called = fixture.call_under(&grow, limits, "all").await;
     assert_eq!(called.outcome, Outcome::OutOfMemory);
     assert!(
         (16 << 20..=32 << 20).contains(&called.usage.memory_bytes_peak),
@@ -150,10 +96,13 @@ async fn a_guest_that_grows_without_end_runs_out_of_memory() {
 
 #[tokio::test]
 async fn a_guest_that_copes_with_less_memory_goes_on() {
-    let fixture = Fixture::new();
-    let grow = fixture.load("grow").await;
+    let (fixture, grow) = Fixture::of("grow").await;
     assert_eq!(
-        done(&fixture.call_under(&grow, limits(), "cope").await),
+        done(
+            &fixture
+                .call_under(&grow, GuestLimits::default(), "cope")
+                .await
+        ),
         "refused true"
     );
 }
@@ -167,18 +116,14 @@ async fn a_guest_that_meets_the_limit_of_the_process_is_faulted() {
         let called = fixture
             .call_under(
                 &grow,
-                GuestLimits {
-                    memory_bytes_max: 1 << 30,
-                    cpu_ms_max: 30_000,
-                    ..limits()
-                },
+                limits(|it| {
+                    it.memory_bytes_max = 1 << 30;
+                    it.cpu_ms_max = 30_000;
+                }),
                 arguments,
             )
             .await;
-        assert!(
-            matches!(called.outcome, Outcome::Faulted { .. }),
-            "{called:?}"
-        );
+        assert_faulted(&called.outcome);
     }
     assert_eq!(fixture.runtime.stats().memory_bytes, 0);
 }
@@ -190,7 +135,7 @@ async fn more_calls_than_slots_wait_and_more_than_may_wait_are_busy() {
         config.wait_max = 1;
     });
     let sleepy = fixture.load("sleepy").await;
-    let call = || fixture.call_under(&sleepy, limits(), r#"{"ms":100}"#);
+    let call = || fixture.call_under(&sleepy, GuestLimits::default(), r#"{"ms":100}"#);
     let (a, b, c, d) = tokio::join!(call(), call(), call(), call());
     let busy = [&a, &b, &c, &d]
         .iter()
@@ -205,11 +150,10 @@ async fn more_calls_than_slots_wait_and_more_than_may_wait_are_busy() {
 async fn a_call_that_finds_no_free_slot_is_on_record_and_not_counted() {
     let fixture = Fixture::with(|config| config.wait_ms_max = 20);
     let sleepy = fixture.load("sleepy").await;
-    let narrow = GuestLimits {
-        concurrency_max: 1,
-        calls_per_minute_max: 2,
-        ..limits()
-    };
+    let narrow = limits(|it| {
+        it.concurrency_max = 1;
+        it.calls_per_minute_max = 2;
+    });
     let call = |ms: u64| fixture.call_under(&sleepy, narrow, format!(r#"{{"ms":{ms}}}"#).leak());
     let later = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -219,15 +163,7 @@ async fn a_call_that_finds_no_free_slot_is_on_record_and_not_counted() {
     done(&long);
     for called in [busy, busy_too] {
         assert_eq!(called.outcome, Outcome::Busy);
-        assert_eq!(
-            called
-                .decided
-                .decisions
-                .iter()
-                .map(|it| it.detail.as_str())
-                .collect::<Vec<_>>(),
-            ["concurrencyMax"]
-        );
+        assert_eq!(details(&called.decided), ["concurrencyMax"]);
     }
     done(&call(0).await);
     let third = call(0).await;
@@ -240,28 +176,16 @@ async fn a_call_that_finds_no_free_slot_is_on_record_and_not_counted() {
         ),
         "{third:?}"
     );
-    assert_eq!(
-        third
-            .decided
-            .decisions
-            .iter()
-            .map(|it| it.detail.as_str())
-            .collect::<Vec<_>>(),
-        ["callsPerMinuteMax"]
-    );
+    assert_eq!(details(&third.decided), ["callsPerMinuteMax"]);
 }
 
 /// The same code under another name is counted apart, and in the place of another with it.
 #[tokio::test]
 async fn the_same_code_under_another_name_is_counted_apart() {
-    let fixture = Fixture::new();
-    let sleepy = fixture.load("sleepy").await;
+    let (fixture, sleepy) = Fixture::of("sleepy").await;
     let one = sleepy.named("one");
     let other = sleepy.named("other");
-    let once = GuestLimits {
-        calls_per_minute_max: 1,
-        ..limits()
-    };
+    let once = limits(|it| it.calls_per_minute_max = 1);
     for component in [&one, &other] {
         done(&fixture.call_under(component, once, r#"{"ms":0}"#).await);
     }
@@ -276,18 +200,8 @@ async fn the_same_code_under_another_name_is_counted_apart() {
 
 #[tokio::test]
 async fn a_component_runs_no_more_calls_at_a_time_than_its_limit() {
-    let fixture = Fixture::new();
-    let sleepy = fixture.load("sleepy").await;
-    let call = || {
-        fixture.call_under(
-            &sleepy,
-            GuestLimits {
-                concurrency_max: 1,
-                ..limits()
-            },
-            r#"{"ms":60}"#,
-        )
-    };
+    let (fixture, sleepy) = Fixture::of("sleepy").await;
+    let call = || fixture.call_under(&sleepy, limits(|it| it.concurrency_max = 1), r#"{"ms":60}"#);
     let began = Instant::now();
     let (a, b, c) = tokio::join!(call(), call(), call());
     for called in [a, b, c] {
@@ -300,38 +214,15 @@ async fn a_component_runs_no_more_calls_at_a_time_than_its_limit() {
 async fn a_step_that_was_let_in_has_its_slot_until_it_is_over_or_given_up() {
     let fixture = Fixture::with(|config| config.wait_ms_max = 20);
     let clock = fixture.load("clock").await;
-    let narrow = GuestLimits {
-        concurrency_max: 1,
-        ..limits()
-    };
+    let narrow = limits(|it| it.concurrency_max = 1);
     for runs in [true, false] {
         let admission = fixture.runtime.admit(&clock, &narrow).await.unwrap();
         let refused = fixture.runtime.admit(&clock, &narrow).await.unwrap_err();
         assert_eq!(refused.why, NotAdmitted::Busy);
-        assert_eq!(
-            refused
-                .decided
-                .decisions
-                .iter()
-                .map(|it| it.detail.as_str())
-                .collect::<Vec<_>>(),
-            ["concurrencyMax"]
-        );
+        assert_eq!(details(&refused.decided), ["concurrencyMax"]);
         assert_eq!(fixture.runtime.stats().in_flight, 1);
         if runs {
-            let view = Arc::new(Sight::new(false));
-            replied(
-                &fixture
-                    .runtime
-                    .step(
-                        admission,
-                        &clock,
-                        view,
-                        &[News::Said { messages: vec![1] }],
-                        &some_basis(),
-                    )
-                    .await,
-            );
+            replied(&fixture.step_admitted(admission, &clock).await);
         } else {
             drop(admission);
         }
@@ -341,34 +232,18 @@ async fn a_step_that_was_let_in_has_its_slot_until_it_is_over_or_given_up() {
 
 #[tokio::test]
 async fn who_was_let_in_as_one_component_does_not_step_another() {
-    let fixture = Fixture::new();
-    let clock = fixture.load("clock").await;
+    let (fixture, clock) = Fixture::of("clock").await;
     let other = clock.named("other");
-    let admission = fixture.runtime.admit(&other, &limits()).await.unwrap();
-    let view = Arc::new(Sight::new(false));
-    let stepped = fixture
-        .runtime
-        .step(
-            admission,
-            &clock,
-            view,
-            &[News::Said { messages: vec![1] }],
-            &some_basis(),
-        )
-        .await;
-    assert!(
-        matches!(stepped.outcome, Outcome::Faulted { .. }),
-        "{stepped:?}"
-    );
     let admission = fixture
         .runtime
-        .admit(
-            &other,
-            &GuestLimits {
-                calls_per_minute_max: 1,
-                ..limits()
-            },
-        )
+        .admit(&other, &GuestLimits::default())
+        .await
+        .unwrap();
+    let stepped = fixture.step_admitted(admission, &clock).await;
+    assert_faulted(&stepped.outcome);
+    let admission = fixture
+        .runtime
+        .admit(&other, &limits(|it| it.calls_per_minute_max = 1))
         .await;
     assert!(matches!(
         admission.unwrap_err().why,

@@ -154,7 +154,7 @@ async fn loading_twice_gives_the_same_component_and_a_second_runtime_compiles_no
             .any(|import| import.starts_with("wasi:filesystem/types@0.2."))
     );
 
-    let second = Runtime::new(config(fixture.folder.path())).unwrap();
+    let second = fixture.restarted();
     let loaded = second.load(program("echo")).await.unwrap();
     let stats = second.stats();
     assert_eq!(
@@ -176,7 +176,7 @@ async fn loading_twice_gives_the_same_component_and_a_second_runtime_compiles_no
 async fn a_component_that_was_loaded_once_is_kept_for_the_turns_that_began_with_it() {
     let fixture = Fixture::new();
     let digest = fixture.load("counter").await.digest();
-    let later = Runtime::new(config(fixture.folder.path())).unwrap();
+    let later = fixture.restarted();
     assert_eq!(later.kept(digest).await.unwrap().digest(), digest);
     assert_eq!(later.stats().compiled, 0);
     assert!(later.kept(Digest::of(b"never loaded")).await.is_none());
@@ -211,7 +211,7 @@ async fn an_entry_that_was_changed_is_compiled_again() {
         let mut changed = sound.clone();
         change(&mut changed);
         std::fs::write(&entry, changed).unwrap();
-        let runtime = Runtime::new(config(fixture.folder.path())).unwrap();
+        let runtime = fixture.restarted();
         runtime.load(program("counter")).await.unwrap();
         let stats = runtime.stats();
         assert_eq!(
@@ -233,7 +233,7 @@ async fn an_entry_under_another_components_name_is_not_taken_for_it() {
         .find(|path| *path != counter)
         .unwrap();
     std::fs::copy(&counter, &sleepy).unwrap();
-    let runtime = Runtime::new(config(fixture.folder.path())).unwrap();
+    let runtime = fixture.restarted();
     runtime.load(program("sleepy")).await.unwrap();
     assert_eq!(runtime.stats().cache_damaged, 1);
 }
@@ -257,7 +257,7 @@ async fn code_from_the_cache_is_there_fifty_times_faster_than_compiled_code() {
     let compiled = began.elapsed();
     let mut cached = std::time::Duration::MAX;
     for _ in 0..5 {
-        let runtime = Runtime::new(config(fixture.folder.path())).unwrap();
+        let runtime = fixture.restarted();
         let wasm = program("echo");
         let began = std::time::Instant::now();
         runtime.load(wasm).await.unwrap();

@@ -2,8 +2,8 @@
 //! whatever their ids are and whatever is planted.
 
 use crate::files::{House, kinds};
-use crate::fixture::{done, failed};
-use agent_host_runtime::{Called, FolderError, Outcome};
+use crate::fixture::{assert_faulted, done, failed};
+use agent_host_runtime::{Called, FolderError};
 use domain::event::BoundaryVerdict;
 use domain::grant::{Access, DirectoryGrant, Owner, Owners, owner_name};
 use domain::tool::ToolError;
@@ -275,7 +275,7 @@ async fn a_base_that_is_moved_or_gone_after_the_start_leads_nowhere_else() {
     assert!(house.beside("moved/bob/diary").is_file());
     fs::remove_dir_all(house.beside("moved")).unwrap();
     let called = house.called_for(user("bob"), &grant, &keeps("z")).await;
-    assert!(matches!(called.outcome, Outcome::Faulted { .. }));
+    assert_faulted(&called.outcome);
 }
 
 #[tokio::test]

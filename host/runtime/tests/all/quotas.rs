@@ -1,7 +1,7 @@
 //! The quota of a granted folder: what is over it fails for the guest alone, and nothing gets
 //! around it.
 
-use crate::files::{House, really};
+use crate::files::{House, Loot, really};
 use domain::event::BoundaryVerdict;
 use domain::grant::DirectoryGrant;
 use serde_json::{Value, json};
@@ -169,15 +169,22 @@ async fn an_unlinked_file_counts_until_nobody_has_it_open() {
 async fn calls_at_the_same_time_share_one_quota() {
     let house = House::new().await;
     let grant = [quota(&house, 100_000, 6)];
-    let calls = (0..8).map(|n| {
+    let call = |n: u32| {
         let ops =
             json!([made(&format!("f{n}"), "f"), { "op": "fill", "on": "f", "bytes": 40_000 }]);
         house.burgle(&grant, ops)
-    });
-    let mut loots = Vec::new();
-    for call in futures(calls).await {
-        loots.push(call);
-    }
+    };
+    let loots = tokio::join!(
+        call(0),
+        call(1),
+        call(2),
+        call(3),
+        call(4),
+        call(5),
+        call(6),
+        call(7)
+    );
+    let loots = <[Loot; 8]>::from(loots);
     // One folder is there, so five calls get a file, and two of those all that they want.
     assert_eq!(
         loots
@@ -189,27 +196,6 @@ async fn calls_at_the_same_time_share_one_quota() {
     let (bytes, files) = really(&house.sandbox);
     assert!(bytes <= 100_000 && bytes > 80_000, "{bytes}");
     assert_eq!(files, 6);
-}
-
-/// All of them, each begun before the first has ended.
-async fn futures<F: Future>(calls: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut calls: Vec<_> = calls.map(|call| (Box::pin(call), None)).collect();
-    std::future::poll_fn(|context| {
-        for (call, ended) in &mut calls {
-            if ended.is_none()
-                && let std::task::Poll::Ready(output) = call.as_mut().poll(context)
-            {
-                *ended = Some(output);
-            }
-        }
-        if calls.iter().all(|(_, ended)| ended.is_some()) {
-            std::task::Poll::Ready(())
-        } else {
-            std::task::Poll::Pending
-        }
-    })
-    .await;
-    calls.into_iter().filter_map(|(_, ended)| ended).collect()
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Tool calls: a tool's context, what it reaches, and that nothing of one call is left for the
 //! next.
 
-use crate::fixture::{Fixture, Kept, Noted, done, failed, tool_call};
+use crate::fixture::{Fixture, Kept, Noted, assert_faulted, done, failed, tool_call};
 use agent_host_runtime::{Described, FolderError, Outcome};
 use domain::event::BoundaryVerdict;
 use domain::grant::{Access, Bound, DirectoryGrant};
@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 #[tokio::test]
 async fn a_tool_is_told_its_context_and_its_notes_are_passed_on() {
-    let fixture = Fixture::new();
-    let echo = fixture.load("echo").await;
+    let (fixture, echo) = Fixture::of("echo").await;
     let Described::Tools(tools) = echo.describes() else {
         panic!("no tools")
     };
@@ -26,7 +25,7 @@ async fn a_tool_is_told_its_context_and_its_notes_are_passed_on() {
             &Bound::default(),
             tool_call("echo", r#"{"a":1}"#),
             notes.clone(),
-            Arc::new(Kept::default()),
+            Arc::<Kept>::default(),
         )
         .await;
     assert_eq!(done(&called), r#"{"a":1}"#);
@@ -40,8 +39,7 @@ async fn a_tool_is_told_its_context_and_its_notes_are_passed_on() {
 
 #[tokio::test]
 async fn more_notes_than_ten_a_second_are_dropped() {
-    let fixture = Fixture::new();
-    let echo = fixture.load("echo").await;
+    let (fixture, echo) = Fixture::of("echo").await;
     let notes = Arc::new(Noted::default());
     let called = fixture
         .runtime
@@ -50,7 +48,7 @@ async fn more_notes_than_ten_a_second_are_dropped() {
             &Bound::default(),
             tool_call("chatter", "{}"),
             notes.clone(),
-            Arc::new(Kept::default()),
+            Arc::<Kept>::default(),
         )
         .await;
     assert_eq!(done(&called), "chattered");
@@ -60,8 +58,7 @@ async fn more_notes_than_ten_a_second_are_dropped() {
 
 #[tokio::test]
 async fn a_guest_that_hands_the_host_too_much_at_once_traps() {
-    let fixture = Fixture::new();
-    let echo = fixture.load("echo").await;
+    let (fixture, echo) = Fixture::of("echo").await;
     let Outcome::Trapped { message, .. } = fixture.call(&echo, "shout", "{}").await.outcome else {
         panic!("not trapped")
     };
@@ -73,8 +70,7 @@ async fn a_guest_that_hands_the_host_too_much_at_once_traps() {
 
 #[tokio::test]
 async fn a_tools_own_errors_and_segments_are_returned() {
-    let fixture = Fixture::new();
-    let echo = fixture.load("echo").await;
+    let (fixture, echo) = Fixture::of("echo").await;
     assert_eq!(
         failed(&fixture.call(&echo, "denied", "{}").await),
         ToolError::Denied
@@ -91,8 +87,7 @@ async fn a_tools_own_errors_and_segments_are_returned() {
 
 #[tokio::test]
 async fn a_counter_in_a_static_never_gets_above_one() {
-    let fixture = Fixture::new();
-    let counter = fixture.load("counter").await;
+    let (fixture, counter) = Fixture::of("counter").await;
     for _ in 0..50 {
         assert_eq!(done(&fixture.call(&counter, "counter", "{}").await), "1");
     }
@@ -100,8 +95,7 @@ async fn a_counter_in_a_static_never_gets_above_one() {
 
 #[tokio::test]
 async fn a_read_only_folder_can_be_read_and_not_written() {
-    let fixture = Fixture::new();
-    let echo = fixture.load("echo").await;
+    let (fixture, echo) = Fixture::of("echo").await;
     let folder = fixture.folder.path().join("data");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("file.txt"), "before").unwrap();
@@ -145,8 +139,7 @@ async fn a_read_only_folder_can_be_read_and_not_written() {
 
 #[tokio::test]
 async fn a_granted_folder_that_is_gone_is_the_hosts_fault() {
-    let fixture = Fixture::new();
-    let echo = fixture.load("echo").await;
+    let (fixture, echo) = Fixture::of("echo").await;
     let path = fixture.folder.path().join("gone");
     let gone = DirectoryGrant::whole(&path, "/data", Access::ReadOnly);
     assert!(matches!(
@@ -162,15 +155,11 @@ async fn a_granted_folder_that_is_gone_is_the_hosts_fault() {
             .call_in_open_folders(&echo, &bound, tool_call("read", "{}"), &Arc::default())
             .await
     };
-    assert!(
-        matches!(read().await.outcome, Outcome::Faulted { .. }),
-        "it was never opened"
-    );
+    // It was never opened.
+    assert_faulted(&read().await.outcome);
     std::fs::create_dir(&path).unwrap();
-    assert!(
-        matches!(read().await.outcome, Outcome::Faulted { .. }),
-        "it was not opened at the start"
-    );
+    // It was not opened at the start.
+    assert_faulted(&read().await.outcome);
     fixture
         .runtime
         .open_folders(&bound.directories, &[])
@@ -181,16 +170,13 @@ async fn a_granted_folder_that_is_gone_is_the_hosts_fault() {
     );
     std::fs::remove_dir(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    assert!(
-        matches!(read().await.outcome, Outcome::Faulted { .. }),
-        "another folder has its name"
-    );
+    // Another folder has its name.
+    assert_faulted(&read().await.outcome);
 }
 
 #[tokio::test]
 async fn a_tool_sees_the_variables_that_its_call_is_bound_to_and_the_ledger_their_names() {
-    let fixture = Fixture::new();
-    let reach = fixture.load("reach").await;
+    let (fixture, reach) = Fixture::of("reach").await;
     let variables = || {
         [
             ("LANG".to_owned(), "en".to_owned()),
@@ -261,8 +247,7 @@ async fn a_tool_sees_the_variables_that_its_call_is_bound_to_and_the_ledger_thei
 
 #[tokio::test]
 async fn what_was_not_granted_is_denied_by_type_and_noted_for_the_operator() {
-    let fixture = Fixture::new();
-    let reach = fixture.load("reach").await;
+    let (fixture, reach) = Fixture::of("reach").await;
     let called = fixture.call(&reach, "reach", "{}").await;
     let answers = done(&called);
     for expected in [
@@ -292,8 +277,7 @@ async fn what_was_not_granted_is_denied_by_type_and_noted_for_the_operator() {
 
 #[tokio::test]
 async fn a_flood_of_output_is_cut_and_counted_and_cannot_move_a_cursor() {
-    let fixture = Fixture::new();
-    let echo = fixture.load("echo").await;
+    let (fixture, echo) = Fixture::of("echo").await;
     let called = fixture.call(&echo, "flood", "{}").await;
     assert_eq!(done(&called), "flooded");
     let kept: usize = called.logs.iter().map(|line| line.message.len()).sum();
@@ -312,8 +296,7 @@ async fn a_flood_of_output_is_cut_and_counted_and_cannot_move_a_cursor() {
 
 #[tokio::test]
 async fn a_panic_traps_with_the_guests_own_words() {
-    let fixture = Fixture::new();
-    let trap = fixture.load("trap").await;
+    let (fixture, trap) = Fixture::of("trap").await;
     let Outcome::Trapped { message, backtrace } =
         fixture.call(&trap, "trap", r#"{"x":1}"#).await.outcome
     else {

@@ -1,16 +1,45 @@
 //! Triggers: pure trigger runs, stopped at their limits and taken within their bounds only.
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, assert_faulted, assert_refused, limits};
 use agent_host_runtime::{Component, FireCall, Fired, Outcome, TriggerError, TriggerRun};
 use domain::digest::Digest;
 use domain::event::BoundaryVerdict;
 use domain::grant::GuestLimits;
 use domain::time::Timestamp;
-use domain::trigger::{TriggerEvent, TriggerState};
-use serde_json::json;
+use domain::trigger::{TriggerEvent, TriggerName, TriggerState};
+use serde_json::{Value, json};
 
 /// The time of every trigger run.
 const NOW: Timestamp = Timestamp(1_700_000_000_123);
+
+/// What a trigger is fired with.
+struct Setting {
+    trigger: TriggerName,
+    configuration: Value,
+    trigger_event: TriggerEvent,
+}
+
+impl Setting {
+    fn new(trigger_event: TriggerEvent) -> Self {
+        Self {
+            trigger: "morning".parse().unwrap(),
+            configuration: json!({ "room": "kitchen" }),
+            trigger_event,
+        }
+    }
+
+    fn call(&self) -> FireCall<'_> {
+        FireCall {
+            trigger: &self.trigger,
+            now: NOW,
+            configuration: &self.configuration,
+            message: None,
+            state: None,
+            trigger_event: &self.trigger_event,
+            seed: Digest::of(b"seed"),
+        }
+    }
+}
 
 fn due() -> TriggerEvent {
     TriggerEvent::Due {
@@ -26,18 +55,8 @@ async fn fire(
     limits: GuestLimits,
     change: impl for<'a> FnOnce(&mut FireCall<'a>),
 ) -> Fired {
-    let name = "morning".parse().unwrap();
-    let configuration = json!({ "room": "kitchen" });
-    let trigger_event = due();
-    let mut call = FireCall {
-        trigger: &name,
-        now: NOW,
-        configuration: &configuration,
-        message: None,
-        state: None,
-        trigger_event: &trigger_event,
-        seed: Digest::of(b"seed"),
-    };
+    let setting = Setting::new(due());
+    let mut call = setting.call();
     change(&mut call);
     fixture.runtime.fire(trigger, &limits, call).await
 }
@@ -61,8 +80,7 @@ fn returned(fired: Fired) -> TriggerRun {
 
 #[tokio::test]
 async fn a_trigger_hears_the_trigger_event_and_what_the_operator_wrote() {
-    let fixture = Fixture::new();
-    let trigger = fixture.load("rogue-trigger").await;
+    let (fixture, trigger) = Fixture::of("rogue-trigger").await;
     let trigger_run = returned(fire(&fixture, &trigger, GuestLimits::default(), |_| ()).await);
     let text = &trigger_run.messages[0].text;
     for heard in [
@@ -81,8 +99,7 @@ async fn a_trigger_hears_the_trigger_event_and_what_the_operator_wrote() {
 
 #[tokio::test]
 async fn a_trigger_run_over_a_bound_is_not_taken_and_the_bound_is_named() {
-    let fixture = Fixture::new();
-    let trigger = fixture.load("rogue-trigger").await;
+    let (fixture, trigger) = Fixture::of("rogue-trigger").await;
     for (attack, expected) in [
         ("many", "`messages` are 101; 100 at most"),
         ("long", "`messages[0].content` is 65537 bytes long"),
@@ -93,10 +110,8 @@ async fn a_trigger_run_over_a_bound_is_not_taken_and_the_bound_is_named() {
         ("hoard", "`state.bytes` is 65537 bytes long"),
         ("foreign", "`state.format` is 2"),
     ] {
-        match reported(&fixture, &trigger, attack).await.outcome {
-            Outcome::Refused { detail } => assert!(detail.contains(expected), "{detail}"),
-            other => panic!("{attack}: {other:?}"),
-        }
+        let fired = reported(&fixture, &trigger, attack).await;
+        assert_refused(&fired.outcome, expected);
     }
     let storm = returned(reported(&fixture, &trigger, "storm").await);
     assert_eq!(storm.messages.len(), 100);
@@ -104,12 +119,8 @@ async fn a_trigger_run_over_a_bound_is_not_taken_and_the_bound_is_named() {
 
 #[tokio::test]
 async fn a_trigger_that_does_not_stop_is_stopped_and_it_is_on_record() {
-    let fixture = Fixture::new();
-    let trigger = fixture.load("rogue-trigger").await;
-    let limits = GuestLimits {
-        cpu_ms_max: 50,
-        ..GuestLimits::default()
-    };
+    let (fixture, trigger) = Fixture::of("rogue-trigger").await;
+    let limits = limits(|it| it.cpu_ms_max = 50);
     let fired = fire(&fixture, &trigger, limits, |call| {
         call.message = Some("spin")
     })
@@ -137,8 +148,7 @@ async fn a_trigger_that_does_not_stop_is_stopped_and_it_is_on_record() {
 /// Its clock stands still, its randomness follows from the seed, and there is nothing else.
 #[tokio::test]
 async fn the_same_trigger_run_has_the_same_result_and_reaches_nothing() {
-    let fixture = Fixture::new();
-    let trigger = fixture.load("rogue-trigger").await;
+    let (fixture, trigger) = Fixture::of("rogue-trigger").await;
     let first = returned(reported(&fixture, &trigger, "sense").await);
     assert_eq!(first, returned(reported(&fixture, &trigger, "sense").await));
     let text = &first.messages[0].text;
@@ -155,23 +165,14 @@ async fn the_same_trigger_run_has_the_same_result_and_reaches_nothing() {
 
 #[tokio::test]
 async fn what_a_trigger_keeps_comes_back_unless_it_cannot_read_it() {
-    let fixture = Fixture::new();
-    let trigger = fixture.load("rogue-trigger").await;
+    let (fixture, trigger) = Fixture::of("rogue-trigger").await;
     let first = returned(reported(&fixture, &trigger, "count").await);
     let kept = first.state.unwrap();
     assert_eq!(kept.bytes, b"x");
-    let name = "morning".parse().unwrap();
-    let configuration = json!({});
-    let trigger_event = due();
-    let mut call = FireCall {
-        trigger: &name,
-        now: NOW,
-        configuration: &configuration,
-        message: Some("count"),
-        state: Some(&kept),
-        trigger_event: &trigger_event,
-        seed: Digest::of(b"seed"),
-    };
+    let setting = Setting::new(due());
+    let mut call = setting.call();
+    call.message = Some("count");
+    call.state = Some(&kept);
     let limits = GuestLimits::default();
     let second = returned(fixture.runtime.fire(&trigger, &limits, call).await);
     assert_eq!(second.state.unwrap().bytes, b"xx");
@@ -181,16 +182,12 @@ async fn what_a_trigger_keeps_comes_back_unless_it_cannot_read_it() {
     };
     call.state = Some(&foreign);
     let fired = fixture.runtime.fire(&trigger, &limits, call).await;
-    match fired.outcome {
-        Outcome::Refused { detail } => assert!(detail.contains("do not have 9"), "{detail}"),
-        other => panic!("{other:?}"),
-    }
+    assert_refused(&fired.outcome, "do not have 9");
 }
 
 #[tokio::test]
 async fn a_triggers_own_errors_are_results() {
-    let fixture = Fixture::new();
-    let trigger = fixture.load("rogue-trigger").await;
+    let (fixture, trigger) = Fixture::of("rogue-trigger").await;
     for (message, expected) in [
         ("reject", TriggerError::Rejected("no".to_owned())),
         ("later", TriggerError::RetryLater(5_000)),
@@ -200,14 +197,13 @@ async fn a_triggers_own_errors_are_results() {
     }
     let tools = fixture.load("echo").await;
     let fired = reported(&fixture, &tools, "reject").await;
-    assert!(matches!(fired.outcome, Outcome::Faulted { .. }));
+    assert_faulted(&fired.outcome);
 }
 
 /// A trigger of the first version of the interface hears what that version can express.
 #[tokio::test]
 async fn a_trigger_of_0_1_0_is_served() {
-    let fixture = Fixture::new();
-    let trigger = fixture.load("older-trigger").await;
+    let (fixture, trigger) = Fixture::of("older-trigger").await;
     assert_eq!(trigger.wit_version(), "0.1.0");
     let trigger_run = returned(fire(&fixture, &trigger, GuestLimits::default(), |_| ()).await);
     let message = &trigger_run.messages[0];
@@ -216,25 +212,11 @@ async fn a_trigger_of_0_1_0_is_served() {
         ("due at 1700000000000, told at 1700000000123", Some("once"))
     );
     assert_eq!(trigger_run.state.unwrap().bytes, b"kept");
-    let heartbeat = TriggerEvent::Heartbeat {
+    let heartbeat = Setting::new(TriggerEvent::Heartbeat {
         due: NOW,
         checklist: None,
-    };
-    let name = "morning".parse().unwrap();
-    let configuration = json!({});
-    let call = FireCall {
-        trigger: &name,
-        now: NOW,
-        configuration: &configuration,
-        message: None,
-        state: None,
-        trigger_event: &heartbeat,
-        seed: Digest::of(b"seed"),
-    };
+    });
     let limits = GuestLimits::default();
-    let fired = fixture.runtime.fire(&trigger, &limits, call).await;
-    match fired.outcome {
-        Outcome::Refused { detail } => assert!(detail.contains("`heartbeat`"), "{detail}"),
-        other => panic!("{other:?}"),
-    }
+    let fired = fixture.runtime.fire(&trigger, &limits, heartbeat.call());
+    assert_refused(&fired.await.outcome, "`heartbeat`");
 }

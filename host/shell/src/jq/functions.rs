@@ -1,10 +1,9 @@
 //! The functions that a filter may call by name, as far as they carry filters out themselves.
 
-use super::formats::text_of;
-use super::plain::{children, from_entries, plain, to_entries, unknown, with_one};
-use super::terms::{Filter, Scope, Values};
-use super::values::{Halt, float, is_true, kind, merged, order, raised, weight};
-use crate::meter::VALUE_BYTES;
+use crate::jq::plain::{children, from_entries, plain, to_entries, unknown, with_one};
+use crate::jq::terms::{Filter, Scope, Values};
+use crate::jq::values::{Halt, float, is_true, kind, merged, order, raised, weight};
+use crate::meter::{Meter, VALUE_BYTES};
 use crate::pattern::Searched;
 use jaq_core::load::parse::Term;
 use serde_json::{Map, Value};
@@ -279,4 +278,66 @@ fn by_keys(name: &str, keyed: Keyed) -> Value {
         "max_by" => items.next_back().unwrap_or_default(),
         _ => items.collect::<Vec<_>>().into(),
     }
+}
+
+/// Returns a value as a text, counted before it is made: a string by itself, all else as JSON.
+pub(super) fn text_of(meter: &mut Meter, value: &Value) -> Result<String, Halt> {
+    match value {
+        Value::String(text) => {
+            meter.longer(0, text.len())?;
+            Ok(text.clone())
+        }
+        other => Ok(meter.json(other, true)?),
+    }
+}
+
+/// Returns a value as a format writes it.
+pub(super) fn formatted(
+    meter: &mut Meter,
+    format: Option<&str>,
+    value: &Value,
+) -> Result<String, Halt> {
+    match format {
+        None | Some("@text") => text_of(meter, value),
+        Some("@json") => Ok(meter.json(value, true)?),
+        Some("@csv") => joined(meter, value, ",", |text| {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }),
+        Some("@tsv") => joined(meter, value, "\t", |text| {
+            text.replace('\\', "\\\\")
+                .replace('\t', "\\t")
+                .replace('\n', "\\n")
+                .replace('\r', "\\r")
+        }),
+        Some(other) => raised(format!("{other} is not read here")),
+    }
+}
+
+fn joined(
+    meter: &mut Meter,
+    value: &Value,
+    by: &str,
+    quoted: impl Fn(&str) -> String,
+) -> Result<String, Halt> {
+    let Value::Array(items) = value else {
+        return raised(format!("{} is no row", kind(value)));
+    };
+    let mut row = String::new();
+    for (number, item) in items.iter().enumerate() {
+        let cell = match item {
+            Value::Null => String::new(),
+            Value::String(text) => {
+                // Each character is written as two at most.
+                meter.work(text.len().saturating_mul(2))?;
+                quoted(text)
+            }
+            Value::Bool(_) | Value::Number(_) => item.to_string(),
+            Value::Array(_) | Value::Object(_) => {
+                return raised(format!("{} is no cell of a row", kind(item)));
+            }
+        };
+        let between = if number == 0 { "" } else { by };
+        meter.push_all(&mut row, &[between, cell.as_str()])?;
+    }
+    Ok(row)
 }

@@ -1,6 +1,6 @@
 //! The functions of a filter that need nothing but their input and one argument.
 
-use super::formats::{formatted, text_of};
+use super::functions::{formatted, text_of};
 use super::values::{
     Halt, arithmetic, each_with, float, indexed, is_true, kind, merged, number_from, number_of,
     order, raised, split, weight,

@@ -1,6 +1,6 @@
 //! The terms of a filter. No value is added to others that was not counted before it was made.
 
-use super::formats::formatted;
+use super::functions::formatted;
 use super::values::{
     Halt, arithmetic, compared, indexed, is_true, kind, number_from, raised, weight,
 };
@@ -290,11 +290,7 @@ impl<'m> Filter<'m> {
                 meter.work(weight(left).min(weight(right)))?;
                 Ok(Value::Bool(compared(*cmp, left, right)))
             }),
-            BinaryOp::Pipe(_)
-            | BinaryOp::Assign
-            | BinaryOp::Update
-            | BinaryOp::UpdateMath(_)
-            | BinaryOp::UpdateAlt => unchecked(),
+            _ => unchecked(),
         }
     }
 

@@ -1,86 +1,30 @@
 //! The messages API of Anthropic, request and stream.
 
 use super::*;
-use crate::delta::{Feed, NoDeltas};
-use crate::sse::Event;
-use domain::digest::Salt;
-use domain::message::{Answers, Message, Part, Role};
-use domain::model::{Prompt, Stop, Usage};
-use domain::redact::Redactor;
-use domain::tool::{EffectClass, ToolDefinition};
+use crate::tests::{ask, call, event, feed, message, opaque, result, said, tool, usage};
+use domain::message::{Message, Part, Role};
+use domain::model::{Prompt, Stop};
 
 fn prompt(messages: Vec<Message>) -> Prompt {
-    let system = vec!["Be brief.".to_owned(), "It is noon.".to_owned()];
     Prompt {
-        model: None,
-        system,
-        stable_blocks: 1,
-        messages,
-        tools: Vec::new(),
-        max_tokens: None,
-        reply_schema: None,
-        sampling: Sampling::default(),
-    }
-}
-
-fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
-    Message {
-        id,
-        role,
-        parts,
-        origin: "host".to_owned(),
-        untrusted: false,
-        speaker: None,
-        answers: None,
-        marked_elsewhere: None,
-        salt: Salt::default(),
+        system: vec!["Be brief.".to_owned(), "It is noon.".to_owned()],
+        ..crate::tests::prompt(messages)
     }
 }
 
 fn request(prompt: &Prompt, model: &str) -> Value {
-    let parameters = Map::new();
-    Anthropic.request(
-        &Ask {
-            prompt,
-            provider: "p",
-            model,
-            max_tokens: None,
-            parameters: &parameters,
-            agent: domain::id::AgentId(uuid::Uuid::nil()),
-            context_window: 128_000,
-            trail: &crate::trail::Traced,
-            bare: false,
-        },
-        Mode::Stream,
-    )
+    Anthropic.request(&ask(prompt, model, &Map::new()), Mode::Stream)
 }
 
 /// Reads a stream made of these events.
 fn streamed(events: &[Value]) -> Result<Answer, Broken> {
     let prompt = prompt(Vec::new());
     let parameters = Map::new();
-    let ask = Ask {
-        prompt: &prompt,
-        provider: "p",
-        model: "m",
-        max_tokens: None,
-        parameters: &parameters,
-        agent: domain::id::AgentId(uuid::Uuid::nil()),
-        context_window: 128_000,
-        trail: &crate::trail::Traced,
-        bare: false,
-    };
-    let mut assembly = Anthropic.assembly(&ask);
-    for event in events {
-        assembly.take(
-            &Event {
-                name: String::new(),
-                data: event.to_string(),
-            },
-            &Feed::new(&NoDeltas, 0, &Redactor::default()),
-        )?;
+    let mut assembly = Anthropic.assembly(&ask(&prompt, "m", &parameters));
+    for data in events {
+        assembly.take(&event(&data.to_string()), &feed())?;
     }
-    assembly.finish(&Feed::new(&NoDeltas, 0, &Redactor::default()))
+    assembly.finish(&feed())
 }
 
 fn start(index: u64, block: &Value) -> Value {
@@ -146,16 +90,6 @@ fn thinking_then_call() -> Vec<Value> {
 #[test]
 fn a_stream_becomes_parts_in_order_and_usage() {
     let answer = streamed(&thinking_then_call()).unwrap();
-    let opaque = |value: Value| Part::Opaque {
-        provider: "p".to_owned(),
-        model: "m".to_owned(),
-        value,
-    };
-    let call = |id: &str, name: &str, arguments: &str| Part::Call {
-        call_id: id.to_owned(),
-        name: name.to_owned(),
-        arguments: arguments.to_owned(),
-    };
     assert_eq!(
         answer.parts,
         [
@@ -167,38 +101,20 @@ fn a_stream_becomes_parts_in_order_and_usage() {
         ]
     );
     assert_eq!(answer.stop, Stop::ToolCalls);
-    assert_eq!(
-        answer.usage,
-        Some(Usage {
-            input_tokens: 35,
-            output_tokens: 9,
-            cached_tokens: 20
-        })
-    );
+    assert_eq!(answer.usage, usage(35, 9, 20));
 }
 
 #[test]
 fn thinking_goes_back_in_its_place_to_the_model_that_thought_and_to_no_other() {
     let answer = streamed(&thinking_then_call()).unwrap();
-    let answers = |index, name: &str| Answers {
-        message: 2,
-        index,
-        call_id: String::new(),
-        name: name.to_owned(),
-        failed: index == 1,
-    };
+    let mut failed = result(4, 2, 1, "wait", "too long");
+    failed.answers.as_mut().unwrap().failed = true;
     let prompt = prompt(vec![
-        message(1, Role::User, vec![Part::text("look")]),
+        said(1, Role::User, "look"),
         message(2, Role::Assistant, answer.parts),
-        Message {
-            answers: Some(answers(0, "look")),
-            ..message(3, Role::Tool, vec![Part::text("a cat")])
-        },
-        Message {
-            answers: Some(answers(1, "wait")),
-            ..message(4, Role::Tool, vec![Part::text("too long")])
-        },
-        message(5, Role::Notice, vec![Part::text("late")]),
+        result(3, 2, 0, "look", "a cat"),
+        failed,
+        said(5, Role::Notice, "late"),
     ]);
     let text = json!({"type": "text", "text": "Looking."});
     let calls = [
@@ -230,16 +146,6 @@ fn thinking_goes_back_in_its_place_to_the_model_that_thought_and_to_no_other() {
 
 #[test]
 fn the_cache_ends_with_the_last_stable_block_and_the_last_tool() {
-    let tool = |name: &str| ToolDefinition {
-        name: name.to_owned(),
-        description: String::new(),
-        arguments: json!({"type": "object"}),
-        results: None,
-        capabilities: Vec::new(),
-        effect: EffectClass::ReadOnly,
-        destructive: false,
-        time_limit_ms: None,
-    };
     let prompt = Prompt {
         tools: vec![tool("a"), tool("b")],
         ..prompt(Vec::new())
@@ -289,20 +195,16 @@ fn the_user_begins_and_ends_whatever_the_thread_does() {
     };
     assert_eq!(roles(Vec::new()), ["user"]);
     assert_eq!(
-        roles(vec![message(1, Role::Assistant, vec![Part::text("hi")])]),
+        roles(vec![said(1, Role::Assistant, "hi")]),
         ["user", "assistant", "user"]
     );
-    let said = |id, text: &str| message(id, Role::Assistant, vec![Part::text(text)]);
-    assert_eq!(
-        roles(vec![
-            message(1, Role::User, vec![Part::text("x")]),
-            said(2, "a"),
-            said(3, " "),
-            said(4, "b")
-        ])
-        .len(),
-        3
-    );
+    let thread = vec![
+        said(1, Role::User, "x"),
+        said(2, Role::Assistant, "a"),
+        said(3, Role::Assistant, " "),
+        said(4, Role::Assistant, "b"),
+    ];
+    assert_eq!(roles(thread).len(), 3);
 }
 
 #[test]
@@ -320,40 +222,27 @@ fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage(
         events.insert(at, event);
         matches!(streamed(&events), Err(Broken::Garbage { .. }))
     };
-    assert!(garbage(3, all[2].clone()), "a block that begins twice");
-    assert!(garbage(7, all[6].clone()), "a block that ends twice");
-    assert!(
-        garbage(7, all[4].clone()),
-        "a piece of a block that has ended"
+    let piece = delta(
+        7,
+        &json!({"type": "input_json_delta", "partial_json": "{}"}),
     );
-    assert!(
-        garbage(
-            1,
-            delta(
-                7,
-                &json!({"type": "input_json_delta", "partial_json": "{}"})
-            )
+    let call = json!({"type": "tool_use", "id": "t", "name": "n", "input": {}});
+    let last = all.len() - 1;
+    for (at, event, problem) in [
+        (3, all[2].clone(), "a block that begins twice"),
+        (7, all[6].clone(), "a block that ends twice"),
+        (7, all[4].clone(), "a piece of a block that has ended"),
+        (1, piece, "a piece of no block"),
+        (3, all[0].clone(), "a message that begins twice"),
+        (
+            last,
+            start(9, &json!({"type": "text", "text": ""})),
+            "a block after the end",
         ),
-        "a piece of no block"
-    );
-    assert!(garbage(3, all[0].clone()), "a message that begins twice");
-    assert!(
-        garbage(
-            all.len() - 1,
-            start(9, &json!({"type": "text", "text": ""}))
-        ),
-        "a block after the end"
-    );
-    assert!(
-        garbage(
-            12,
-            start(
-                5,
-                &json!({"type": "tool_use", "id": "t", "name": "n", "input": {}})
-            )
-        ),
-        "a call that does not end"
-    );
+        (12, start(5, &call), "a call that does not end"),
+    ] {
+        assert!(garbage(at, event), "{problem}");
+    }
 }
 
 #[test]
@@ -388,21 +277,12 @@ fn unknown_kinds_of_events_and_pieces_do_no_harm() {
     events.extend(end("galaxy_reached"));
     let answer = streamed(&events).unwrap();
     assert_eq!(answer.stop, Stop::Other("galaxy_reached".to_owned()));
-    let kept = Part::Opaque {
-        provider: "p".to_owned(),
-        model: "m".to_owned(),
-        value: json!({"type": "galaxy", "a": 1}),
-    };
+    let kept = opaque(json!({"type": "galaxy", "a": 1}));
     assert_eq!(answer.parts, [kept, Part::text("hi")]);
 }
 
 fn whole(body: &Value) -> Result<Answer, Broken> {
-    reply::whole(
-        body,
-        "p",
-        "m",
-        &Feed::new(&NoDeltas, 0, &Redactor::default()),
-    )
+    reply::whole(body, "p", "m", &feed())
 }
 
 #[test]
@@ -413,14 +293,7 @@ fn a_reply_in_one_piece_is_read_too() {
     });
     let answer = whole(&body).unwrap();
     assert_eq!((answer.parts.len(), answer.stop), (2, Stop::End));
-    assert_eq!(
-        answer.usage,
-        Some(Usage {
-            input_tokens: 1,
-            output_tokens: 2,
-            cached_tokens: 0
-        })
-    );
+    assert_eq!(answer.usage, usage(1, 2, 0));
     assert!(matches!(
         whole(&json!({"type": "error", "error": {"type": "overloaded_error"}})),
         Err(Broken::Reported(_))
@@ -430,22 +303,7 @@ fn a_reply_in_one_piece_is_read_too() {
 
 #[test]
 fn a_conversation_with_calls_names_their_tools_even_when_none_may_be_called() {
-    let part = Part::Call {
-        call_id: "c".to_owned(),
-        name: "look".to_owned(),
-        arguments: "{}".to_owned(),
-    };
-    let said = Message {
-        id: 1,
-        role: Role::Assistant,
-        parts: vec![part],
-        origin: "model:m".to_owned(),
-        untrusted: false,
-        speaker: None,
-        answers: None,
-        marked_elsewhere: None,
-        salt: Salt::default(),
-    };
+    let said = message(1, Role::Assistant, vec![call("c", "look", "{}")]);
     let body = request(&prompt(vec![said]), "m");
     assert_eq!(
         (&body["tools"][0]["name"], &body["tool_choice"]["type"]),

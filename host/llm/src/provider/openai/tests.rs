@@ -1,52 +1,22 @@
 //! Chat completions of OpenAI and of those that speak the same, request and stream.
 
 use super::*;
-use crate::delta::{Feed, NoDeltas};
-use crate::sse::Event;
-use domain::digest::Salt;
+use crate::tests::{event, feed, message, usage};
 use domain::message::{Message, Part, Role};
-use domain::model::{Prompt, Stop, Usage};
-use domain::redact::Redactor;
+use domain::model::{Prompt, Stop};
 use domain::sampling::ReasoningEffort;
 
 fn prompt(messages: Vec<Message>) -> Prompt {
     Prompt {
-        model: None,
-        system: vec!["Be brief.".to_owned()],
-        stable_blocks: 1,
-        messages,
-        tools: Vec::new(),
         max_tokens: Some(9),
-        reply_schema: None,
-        sampling: Sampling::default(),
-    }
-}
-
-fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
-    Message {
-        id,
-        role,
-        parts,
-        origin: "host".to_owned(),
-        untrusted: false,
-        speaker: None,
-        answers: None,
-        marked_elsewhere: None,
-        salt: Salt::default(),
+        ..crate::tests::prompt(messages)
     }
 }
 
 fn ask<'a>(prompt: &'a Prompt, model: &'a str, parameters: &'a Map<String, Value>) -> Ask<'a> {
     Ask {
-        prompt,
-        provider: "p",
-        model,
         max_tokens: Some(100),
-        parameters,
-        agent: domain::id::AgentId(uuid::Uuid::nil()),
-        context_window: 128_000,
-        trail: &crate::trail::Traced,
-        bare: false,
+        ..crate::tests::ask(prompt, model, parameters)
     }
 }
 
@@ -55,25 +25,12 @@ fn streamed(chunks: &[Value]) -> Result<Answer, Broken> {
     let prompt = prompt(Vec::new());
     let parameters = Map::new();
     let mut assembly = OpenAi::Native.assembly(&ask(&prompt, "m", &parameters));
-    let feed = Feed::new(&NoDeltas, 0, &Redactor::default());
-    for chunk in chunks {
-        assembly.take(
-            &Event {
-                name: String::new(),
-                data: chunk.to_string(),
-            },
-            &feed,
-        )?;
+    let chunks = chunks.iter().map(Value::to_string);
+    for chunk in chunks.chain(["[DONE]".to_owned()]) {
+        assembly.take(&event(&chunk), &feed())?;
     }
-    assembly.take(
-        &Event {
-            name: String::new(),
-            data: "[DONE]".to_owned(),
-        },
-        &feed,
-    )?;
     assert!(assembly.ended());
-    assembly.finish(&feed)
+    assembly.finish(&feed())
 }
 
 fn delta(delta: &Value) -> Value {
@@ -243,16 +200,9 @@ fn unknown_fields_of_a_message_come_back_in_the_same_places() {
 
 #[test]
 fn usage_and_reasons_to_stop_are_read() {
-    let usage = json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}}});
-    let answer = streamed(&[delta(&json!({"content": "hi"})), finish("stop"), usage]).unwrap();
-    assert_eq!(
-        answer.usage,
-        Some(Usage {
-            input_tokens: 5,
-            output_tokens: 7,
-            cached_tokens: 3
-        })
-    );
+    let reported = json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}}});
+    let answer = streamed(&[delta(&json!({"content": "hi"})), finish("stop"), reported]).unwrap();
+    assert_eq!(answer.usage, usage(5, 7, 3));
     assert_eq!(answer.stop, Stop::End);
     let stop = |reason: &str| {
         streamed(&[delta(&json!({"content": "hi"})), finish(reason)])
@@ -314,11 +264,7 @@ fn a_reply_in_one_piece_says_the_same_as_a_stream() {
     let prompt = prompt(Vec::new());
     let parameters = Map::new();
     let whole = OpenAi::Native
-        .whole(
-            &ask(&prompt, "m", &parameters),
-            &body,
-            &Feed::new(&NoDeltas, 0, &Redactor::default()),
-        )
+        .whole(&ask(&prompt, "m", &parameters), &body, &feed())
         .unwrap();
     let same = streamed(&[
         delta(&json!({"role": "assistant", "content": "h", "reasoning": "h"})),

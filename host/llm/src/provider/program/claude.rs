@@ -1,7 +1,7 @@
 //! The lines of `claude -p --output-format stream-json`.
 
+use super::cli::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
 use super::handing::command;
-use super::protocol::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
 use domain::model::Usage;
 use serde_json::{Value, json};
 

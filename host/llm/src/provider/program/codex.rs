@@ -1,6 +1,6 @@
 //! The lines of `codex app-server`: JSON-RPC without its version, one message a line.
 
-use super::protocol::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
+use super::cli::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
 use crate::key::ApiKey;
 use domain::model::Usage;
 use serde_json::{Value, json};

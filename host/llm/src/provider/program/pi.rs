@@ -1,6 +1,6 @@
 //! The lines of `pi --mode rpc`.
 
-use super::protocol::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
+use super::cli::{ConversationItem, Gathered, Protocol, Step, Turn, at, number, text};
 use domain::model::{Stop, Usage};
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
 //! The lines of the three programs, as they write them, and what is told to them.
 
 use super::Cli;
-use super::protocol::{ConversationItem, Gathered, Protocol, Step, Turn};
+use super::cli::{ConversationItem, Gathered, Protocol, Step, Turn};
 use super::thread::{Known, fitting, is_session, known, opaque, render};
 use crate::config::ProviderKind;
-use domain::digest::Salt;
-use domain::message::{Answers, Message, Part, Role};
+use crate::tests::{self as fixture, message};
+use domain::message::{Message, Part, Role};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -349,27 +349,8 @@ fn a_provider_that_is_a_program_says_which() {
     assert_eq!(Cli::of(ProviderKind::Anthropic), None);
 }
 
-fn message(id: u64, role: Role, parts: Vec<Part>) -> Message {
-    Message {
-        id,
-        role,
-        parts,
-        origin: "api".to_owned(),
-        untrusted: false,
-        speaker: None,
-        answers: None,
-        marked_elsewhere: None,
-        salt: Salt::default(),
-    }
-}
-
 fn reply(id: u64, session: &str, turns: u64) -> Message {
-    let value = opaque(session, turns, &["Read".to_owned()]);
-    let opaque = Part::Opaque {
-        provider: "p".to_owned(),
-        model: "m".to_owned(),
-        value,
-    };
+    let opaque = fixture::opaque(opaque(session, turns, &["Read".to_owned()]));
     message(id, Role::Assistant, vec![Part::text("Yes."), opaque])
 }
 
@@ -400,23 +381,11 @@ fn the_newest_session_of_a_thread_goes_on_with_what_came_after_it() {
 
 #[test]
 fn a_thread_that_no_session_knows_is_told_with_who_said_what() {
-    let mut result = message(3, Role::Tool, vec![Part::text("hello")]);
-    result.answers = Some(Answers {
-        message: 2,
-        index: 0,
-        call_id: "c".to_owned(),
-        name: "read".to_owned(),
-        failed: false,
-    });
-    let call = Part::Call {
-        call_id: "c".to_owned(),
-        name: "read".to_owned(),
-        arguments: "{}".to_owned(),
-    };
+    let call = fixture::call("c", "read", "{}");
     let thread = [
         message(1, Role::User, vec![Part::text("Read it.")]),
         message(2, Role::Assistant, vec![Part::text("I do."), call]),
-        result,
+        fixture::result(3, 2, 0, "read", "hello"),
         message(4, Role::User, vec![Part::text("Well?")]),
     ];
     assert_eq!(

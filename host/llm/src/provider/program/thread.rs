@@ -1,7 +1,7 @@
 //! The part of a conversation that a program is told: all of it, or what it does not know yet.
 //! Pure.
 
-use super::protocol::at;
+use super::cli::at;
 use crate::conversation::{AssistantPart, Entry, entries};
 use domain::message::{Message, Part, Role};
 use serde_json::{Value, json};

@@ -1,13 +1,9 @@
 //! Rule files: what matches, and what it replies.
 
-mod said;
-
 use super::*;
 use crate::delta::{Delta, DeltaSink};
-use domain::digest::Salt;
-use domain::message::Answers;
+use crate::tests::{ask, result, said, tool, usage};
 use domain::redact::Redactor;
-use domain::tool::{EffectClass, ToolDefinition};
 use serde_json::{Map, Value, json};
 use std::sync::Mutex;
 
@@ -48,47 +44,18 @@ fn script(rules: &str) -> Script {
 }
 
 fn message(id: u64, role: Role, text: &str) -> Message {
-    let answers = (role == Role::Tool).then(|| Answers {
-        message: id - 1,
-        index: 0,
-        call_id: "x".to_owned(),
-        name: "delegate".to_owned(),
-        failed: false,
-    });
-    Message {
-        id,
-        role,
-        parts: vec![Part::text(text)],
-        origin: "host".to_owned(),
-        untrusted: false,
-        speaker: None,
-        answers,
-        marked_elsewhere: None,
-        salt: Salt::default(),
+    if role == Role::Tool {
+        result(id, id - 1, 0, "delegate", text)
+    } else {
+        said(id, role, text)
     }
 }
 
 fn prompt(messages: Vec<Message>) -> Prompt {
-    let delegate = ToolDefinition {
-        name: "delegate".to_owned(),
-        description: String::new(),
-        arguments: json!({}),
-        results: None,
-        capabilities: Vec::new(),
-        effect: EffectClass::ReadOnly,
-        destructive: false,
-        time_limit_ms: None,
-    };
-    let system = vec!["You are the assistant.".to_owned()];
     Prompt {
-        model: None,
-        system,
-        stable_blocks: 1,
-        messages,
-        tools: vec![delegate],
-        max_tokens: None,
-        reply_schema: None,
-        sampling: Sampling::default(),
+        system: vec!["You are the assistant.".to_owned()],
+        tools: vec![tool("delegate")],
+        ..crate::tests::prompt(messages)
     }
 }
 
@@ -96,24 +63,9 @@ async fn asked(rules: &str, messages: Vec<Message>) -> (Result<Answer, AttemptEr
     let prompt = prompt(messages);
     let parameters = Map::new();
     let watched = Watched::default();
-    let ask = Ask {
-        prompt: &prompt,
-        provider: "demo",
-        model: "demo",
-        max_tokens: None,
-        parameters: &parameters,
-        agent: domain::id::AgentId(uuid::Uuid::nil()),
-        context_window: 128_000,
-        trail: &crate::trail::Traced,
-        bare: false,
-    };
-    let result = script(rules)
-        .ask(
-            &ask,
-            Mode::Stream,
-            &Feed::new(&watched, 0, &Redactor::default()),
-        )
-        .await;
+    let feed = Feed::new(&watched, 0, &Redactor::default());
+    let ask = ask(&prompt, "demo", &parameters);
+    let result = script(rules).ask(&ask, Mode::Stream, &feed).await;
     (result, watched.0.into_inner().unwrap())
 }
 
@@ -123,13 +75,8 @@ fn text(result: Result<Answer, AttemptError>) -> String {
 
 #[tokio::test]
 async fn the_demo_delegates_and_then_says_what_came_back() {
-    let ask = || {
-        message(
-            1,
-            Role::User,
-            "Please write hello \"world\" to notes.txt now",
-        )
-    };
+    let asks = "Please write hello \"world\" to notes.txt now";
+    let ask = || message(1, Role::User, asks);
     let (first, deltas) = asked(DEMO, vec![ask()]).await;
     let first = first.unwrap();
     let [
@@ -174,14 +121,7 @@ async fn the_demo_delegates_and_then_says_what_came_back() {
     );
     let (second, _) = asked(DEMO, vec![ask(), assistant.clone(), result]).await;
     let second = second.unwrap();
-    assert_eq!(
-        second.usage,
-        Some(Usage {
-            input_tokens: 21,
-            output_tokens: 5,
-            cached_tokens: 0
-        })
-    );
+    assert_eq!(second.usage, usage(21, 5, 0));
     assert_eq!(second.parts, [Part::text("It is done: 11 bytes")]);
     let (other, _) = asked(
         DEMO,
@@ -363,4 +303,125 @@ fn a_rule_that_fits_replies_with_made_up_json_where_it_is_wanted() {
         "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"],
     }));
     assert_eq!(reply(&prompt), [Part::text(r#"{"ok":true}"#)]);
+}
+
+#[tokio::test]
+async fn a_rule_can_look_at_what_the_user_said_before_the_newest_first() {
+    let rules = r#"
+[[rule]]
+when = { user = 'what (?P<what>\w+)', said = 'I like (?P<thing>\w+)' }
+reply.text = "${what}: ${thing}, $1"
+
+[[rule]]
+reply.text = "nothing was said"
+"#;
+    let user = |id: u64, words: &str| message(id, Role::User, words);
+    for (messages, expected) in [
+        (
+            vec![
+                user(1, "I like tea"),
+                user(2, "I like milk"),
+                message(3, Role::Assistant, "I like gin"),
+                user(4, "what drink?"),
+            ],
+            "drink: milk, drink",
+        ),
+        (vec![user(1, "what? I like tea")], "nothing was said"),
+        // A notice of the host's is put before models as the user's words are.
+        (
+            vec![
+                user(1, "hello"),
+                message(2, Role::Notice, "They said: I like tea."),
+                user(3, "what drink?"),
+            ],
+            "drink: tea, drink",
+        ),
+        (
+            vec![
+                message(1, Role::Assistant, "I like gin"),
+                user(2, "what drink?"),
+            ],
+            "nothing was said",
+        ),
+    ] {
+        assert_eq!(text(asked(rules, messages).await.0), expected);
+    }
+}
+
+/// The last message is a question; what was said before is looked at for what it asks about.
+const ABOUT: &str = r#"
+[[rule]]
+when = { user = 'what is my (?P<thing>[^?]+)', said = '(?i)my ${thing} is (?P<what>.+)' }
+reply.text = "${thing}: ${what}"
+
+[[rule]]
+when = { user = '^(?P<what>\w+) or (?P<else>\w+)?', said = '^${what} and ${2}$' }
+reply.text = "both"
+
+[[rule]]
+reply.text = "nothing was said"
+"#;
+
+#[tokio::test]
+async fn a_rule_looks_for_what_the_last_message_is_about_letter_by_letter() {
+    let user = |id: u64, words: &str| message(id, Role::User, words);
+    for (said, asked_for, expected) in [
+        (
+            ["my dog is Rex", "my cat is Tom"],
+            "what is my dog?",
+            "dog: Rex",
+        ),
+        (
+            ["my dog is Rex", "My dog is Max"],
+            "what is my dog?",
+            "dog: Max",
+        ),
+        (
+            ["my dog is Rex", "hello"],
+            "what is my bird?",
+            "nothing was said",
+        ),
+        (
+            ["my dog is Rex", "hello"],
+            "what is my d.g?",
+            "nothing was said",
+        ),
+        (
+            ["my a+b is three", "my aab is four"],
+            "what is my a+b?",
+            "a+b: three",
+        ),
+        (["tea and milk", "hello"], "tea or milk", "both"),
+        // A group that caught nothing stands for nothing.
+        (["tea and ", "hello"], "tea or ", "nothing was said"),
+    ] {
+        let [first, second] = said;
+        let messages = vec![user(1, first), user(2, second), user(3, asked_for)];
+        assert_eq!(
+            text(asked(ABOUT, messages).await.0),
+            expected,
+            "{asked_for}"
+        );
+    }
+}
+
+#[test]
+fn a_word_that_no_group_catches_is_a_mistake_in_the_rule_file() {
+    let problem = |when: &str| {
+        let rules = format!("[[rule]]\nreply.text = 'a'\n[[rule]]\n{when}\nreply.text = 'b'");
+        Rules::parse(&rules).map(|_| ()).unwrap_err()
+    };
+    for (when, reported) in [
+        (
+            "when = { user = '(?P<a>x)', said = '${b}' }",
+            "rule 2: `${b}` in `when.said` is no group of `when.user`",
+        ),
+        ("when.said = 'my ${a}'", "`${a}` in `when.said`"),
+        ("when = { user = '(x)', said = '${2}' }", "`${2}`"),
+        ("when = { user = '(x)', said = '${1' }", "a `${` has no `}`"),
+        ("when = { user = '(x)', said = '(${1}' }", "unclosed group"),
+    ] {
+        let problem = problem(when);
+        assert!(problem.contains(reported), "{when}: {problem}");
+    }
 }

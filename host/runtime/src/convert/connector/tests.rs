@@ -1,4 +1,5 @@
-//! Tests of what a connector returns, and of its bounds.
+//! Tests of what a connector returns. Its bounds are held with a component, in
+//! `tests/all/connectors.rs`.
 
 use super::*;
 use crate::convert::Unacceptable;
@@ -45,24 +46,6 @@ fn check<T: std::fmt::Debug>(read: Answer<T>, expected: &str) {
         detail.contains(expected),
         "{detail} does not contain {expected}"
     );
-}
-
-#[test]
-fn a_batch_is_bounded() {
-    check(
-        batch(Ok(bringing(vec![incoming(); 1_001]))),
-        "`messages` are 1001; 1000 at most",
-    );
-    let far = connector::Batch {
-        cursor: Some("c".repeat(4_097)),
-        ..bringing(Vec::new())
-    };
-    check(batch(Ok(far)), "4096");
-    let talkative = connector::Batch {
-        answer: Some("a".repeat(4_097)),
-        ..bringing(Vec::new())
-    };
-    check(batch(Ok(talkative)), "4096");
 }
 
 /// An id of the service's that steers a terminal or is endless is the component's fault.
@@ -175,12 +158,6 @@ fn an_acknowledgement_goes_out_with_the_handle_that_came_in() {
         panic!("it was an acknowledgement");
     };
     assert_eq!(handle, "h");
-}
-
-#[test]
-fn a_file_is_bounded() {
-    check(fetched(Ok(vec![0; (8 << 20) + 1])), "`file` is 8388609");
-    assert!(fetched(Ok(vec![0; 8 << 20])).is_ok());
 }
 
 #[test]

@@ -8,15 +8,11 @@
 //! unlinked while it is open is given back when the last handle of it goes. What others than these
 //! calls change is seen when the folder is counted the next time.
 
-mod scan;
-
-pub(super) use scan::DEPTH_MAX;
-
-use super::failed::Failed;
-use crate::folders::file_id;
+use crate::folders::{PASSING, file_id};
+use crate::host::filesystem::failed::Failed;
 use domain::grant::{DirectoryGrant, FileId};
-use rustix::fs::{FileType, Stat, fstat};
-use std::collections::HashMap;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -315,11 +311,7 @@ impl Counted<'_> {
     }
 
     fn count(&mut self) -> Result<(), Failed> {
-        let entries_max = self
-            .quota
-            .files_max
-            .unwrap_or(scan::ENTRIES_MAX)
-            .min(scan::ENTRIES_MAX);
+        let entries_max = self.quota.files_max.unwrap_or(ENTRIES_MAX).min(ENTRIES_MAX);
         let counted = match *self.usage {
             Usage::Counted(_) => true,
             Usage::Beyond(inspected) => inspected > entries_max,
@@ -328,7 +320,7 @@ impl Counted<'_> {
         if counted || self.quota.is_none() {
             return Ok(());
         }
-        let found = scan::count(&self.account.folder, entries_max)?;
+        let found = count(&self.account.folder, entries_max)?;
         // Together: what is returned from here on was found just now.
         let mut open = self.account.open();
         open.returned = Tally::default();
@@ -343,4 +335,65 @@ impl Counted<'_> {
         });
         Ok(())
     }
+}
+
+/// Files and folders that are counted where a grant says no less.
+const ENTRIES_MAX: u64 = 1_000_000;
+/// Folders within each other that are walked.
+pub(crate) const DEPTH_MAX: usize = 128;
+
+/// Counts the content of a folder. None when it has more entries, or folders deeper in each other,
+/// than are counted. Follows no link.
+fn count(folder: &File, entries_max: u64) -> io::Result<Option<Tally>> {
+    let mut tally = Tally::default();
+    let mut seen = HashSet::new();
+    let mut levels = vec![listing(folder, c".")?];
+    loop {
+        let depth = levels.len();
+        let Some(level) = levels.last_mut() else {
+            return Ok(Some(tally));
+        };
+        let Some(entry) = level.read() else {
+            levels.pop();
+            continue;
+        };
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let stat = match statat(level.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            // Another process has removed it meanwhile.
+            Err(rustix::io::Errno::NOENT) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        tally.files += 1;
+        if tally.files > entries_max {
+            return Ok(None);
+        }
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            if depth > DEPTH_MAX {
+                return Ok(None);
+            }
+            let inner = level
+                .fd()
+                .map_err(io::Error::from)
+                .and_then(|fd| listing(fd, name));
+            match inner {
+                Ok(inner) => levels.push(inner),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        } else if stat.st_nlink <= 1 || seen.insert(file_id(&stat)) {
+            tally.bytes = tally.bytes.saturating_add(bytes_of(&stat));
+        }
+    }
+}
+
+/// A way of its own through a folder: reading it moves no other.
+fn listing(within: impl std::os::fd::AsFd, name: &std::ffi::CStr) -> io::Result<Dir> {
+    let flags =
+        OFlags::RDONLY | (PASSING & (OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC));
+    Ok(Dir::new(openat(within, name, flags, Mode::empty())?)?)
 }

@@ -3,7 +3,7 @@
 
 use super::{calls, play_turn, texts, turn};
 use crate::provider::program::Cli;
-use crate::provider::program::protocol::{ConversationItem, Step};
+use crate::provider::program::cli::{ConversationItem, Step};
 use domain::model::{Stop, Usage};
 
 const CLAUDE_SESSION: &str = "c1a0de00-0000-4000-8000-000000000001";
