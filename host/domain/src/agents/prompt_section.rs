@@ -39,7 +39,7 @@ impl SectionName {
     pub fn is_volatile(self) -> bool {
         match self {
             Self::ArtifactItems | Self::ArtifactsPanels => true,
-            Self::Tools | Self::Skills | Self::MessageContext | Self::AvailableAgents => false,
+            _ => false,
         }
     }
 }

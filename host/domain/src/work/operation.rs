@@ -201,18 +201,7 @@ impl Performer {
     pub fn asked_model(&self) -> &str {
         match self {
             Self::Model { request, .. } => request.model.as_deref().unwrap_or_default(),
-            Self::Tool { .. }
-            | Self::Client { .. }
-            | Self::Agent { .. }
-            | Self::Detached { .. }
-            | Self::External { .. }
-            | Self::Recall { .. }
-            | Self::Command { .. }
-            | Self::Memory { .. }
-            | Self::Lasting { .. }
-            | Self::Timer { .. }
-            | Self::Refused { .. }
-            | Self::Reply { .. } => "",
+            _ => "",
         }
     }
 
@@ -235,17 +224,7 @@ impl Performer {
     pub fn only_waits(&self) -> bool {
         match self {
             Self::Client { .. } | Self::Timer { .. } => true,
-            Self::Model { .. }
-            | Self::Tool { .. }
-            | Self::Agent { .. }
-            | Self::Detached { .. }
-            | Self::External { .. }
-            | Self::Recall { .. }
-            | Self::Command { .. }
-            | Self::Memory { .. }
-            | Self::Lasting { .. }
-            | Self::Refused { .. }
-            | Self::Reply { .. } => false,
+            _ => false,
         }
     }
 }
@@ -390,7 +369,7 @@ impl Settlement {
         };
         parts.iter().filter_map(|part| match part {
             Part::Blob { digest, .. } => Some(*digest),
-            Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+            _ => None,
         })
     }
 }

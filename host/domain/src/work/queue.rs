@@ -17,26 +17,22 @@
 //! Only `followup` and `collect` have a debounce, a cap and a drop policy. Only their inputs can
 //! wait for longer than a step takes.
 
-mod arrive;
-mod directive;
-mod mode;
 #[cfg(test)]
 #[path = "../../tests/models/queue.rs"]
 pub mod model;
-mod overflow;
 mod plan;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
-pub use arrive::{Admission, Arriving, Drops, QueueFull};
-pub use directive::{Directive, DirectiveError};
-pub use mode::{Mode, UnknownMode};
-pub use overflow::{Overflow, OverflowNotice, excerpt, line};
 pub use plan::{Claims, Condition, Plan, PlannedTurn, collected};
 pub use settings::{Cap, Debounce, DropPolicy, QueueOverride, QueueSettings, SettingError};
+pub use settings::{Directive, DirectiveError};
+pub use settings::{Mode, UnknownMode};
+pub use waiting::{Admission, Arriving, Drops, QueueFull};
 pub use waiting::{Grouping, Queue, Queued, WaitKind, WaitingInput};
+pub use waiting::{Overflow, OverflowNotice, excerpt, line};
 
 use crate::values::limits::WAITING_INPUTS_MAX;
 

@@ -217,7 +217,7 @@ impl Decision {
     pub fn replies(&self) -> bool {
         match self {
             Self::Reply { .. } | Self::Complete { .. } => true,
-            Self::Wait(_) | Self::Fail { .. } => false,
+            _ => false,
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::Run;
 use super::decide::{PASSED_OVER, Saying};
 use super::delegated::{Unmade, delegation, is_delegation, undelegated};
+use super::is_any_marked;
 use super::settle::{Ended, settlement, stopped};
-use super::taint::is_any_marked;
 use crate::events::agent::Agent;
 use crate::events::event::{Event, RunEnded, TurnCommitted};
 use crate::thread::cut_off;

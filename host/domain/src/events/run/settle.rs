@@ -139,12 +139,7 @@ impl Ended {
                 matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure)
             }
             Self::Replied(reply) => reply.untrusted,
-            Self::Value(_)
-            | Self::Elapsed
-            | Self::Denied
-            | Self::TimedOut
-            | Self::Unanswered
-            | Self::Cancelled => false,
+            _ => false,
         }
     }
 }

@@ -1,14 +1,8 @@
 //! Given what happened, when the agent decides, then this follows: the step engine without a host.
 
 mod attempts;
-mod cuts;
-mod given_up;
 mod handed_over;
-mod lines;
-mod marks;
 mod outbound_messages;
-mod returning;
-mod segments;
 mod speaking;
 
 use super::check::check;

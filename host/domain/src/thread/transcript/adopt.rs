@@ -9,9 +9,9 @@
 
 mod build;
 
-use super::fault::{PassedOver, TranscriptFault};
 use super::line::kind;
 use super::{Header, LeftOut, Reading, Transcript, TranscriptTurn};
+use super::{PassedOver, TranscriptFault};
 use crate::thread::message::{Part, Role};
 use crate::thread::model::Usage;
 use crate::thread::turn::TurnEnd;
@@ -99,7 +99,7 @@ impl ForeignMessage {
     fn asks(&self) -> bool {
         match self.role {
             Role::User | Role::Notice => true,
-            Role::Assistant | Role::Tool => false,
+            _ => false,
         }
     }
 }

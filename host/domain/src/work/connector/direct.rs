@@ -3,7 +3,7 @@
 //! It has no component. Each visitor of a page is a separate user, and reads the messages queued
 //! for them.
 
-use super::spec::ConnectorSpec;
+use super::ConnectorSpec;
 use crate::values::time::Timestamp;
 use serde::{Deserialize, Serialize};
 

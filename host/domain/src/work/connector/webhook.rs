@@ -163,7 +163,7 @@ impl WebhookCheck {
     pub fn verify_token(&self) -> Option<&str> {
         match self {
             Self::Meta { verify_token, .. } => Some(verify_token),
-            Self::Telegram { .. } | Self::Slack { .. } | Self::Token { .. } => None,
+            _ => None,
         }
     }
 

@@ -214,7 +214,7 @@ impl TriggerTarget {
     pub fn may_be_isolated(&self) -> bool {
         match self {
             Self::Agent { .. } | Self::Path { .. } | Self::Persona { .. } => true,
-            Self::Session { .. } | Self::Turn { .. } | Self::Smart { .. } => false,
+            _ => false,
         }
     }
 

@@ -64,7 +64,7 @@ impl TriggerEvent {
     pub fn due(&self) -> Option<Timestamp> {
         match self {
             Self::Due { due, .. } | Self::Heartbeat { due, .. } => Some(*due),
-            Self::Webhook(_) | Self::Files(_) | Self::Event(_) => None,
+            _ => None,
         }
     }
 
@@ -93,7 +93,7 @@ impl TriggerEvent {
     pub fn headers(&self) -> &[(String, String)] {
         match self {
             Self::Webhook(call) => &call.headers,
-            Self::Due { .. } | Self::Heartbeat { .. } | Self::Files(_) | Self::Event(_) => &[],
+            _ => &[],
         }
     }
 
@@ -102,7 +102,7 @@ impl TriggerEvent {
     pub fn query(&self) -> &[(String, String)] {
         match self {
             Self::Webhook(call) => &call.query,
-            Self::Due { .. } | Self::Heartbeat { .. } | Self::Files(_) | Self::Event(_) => &[],
+            _ => &[],
         }
     }
 
@@ -113,7 +113,7 @@ impl TriggerEvent {
         match self {
             Self::Webhook(call) => &call.path,
             Self::Files(changes) => &changes.folder,
-            Self::Due { .. } | Self::Heartbeat { .. } | Self::Event(_) => "",
+            _ => "",
         }
     }
 }

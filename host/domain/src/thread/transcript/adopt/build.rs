@@ -6,7 +6,7 @@ use super::{
 use crate::thread::compaction::Mark;
 use crate::thread::message::{Answers, Draft, Message, Part, Role};
 use crate::thread::model::Usage;
-use crate::thread::transcript::fault::TranscriptFault;
+use crate::thread::transcript::TranscriptFault;
 use crate::thread::transcript::verify::jump;
 use crate::thread::transcript::{EMPTY_STATE, TranscriptTurn};
 use crate::thread::turn::{TurnEnd, TurnNode};

@@ -16,16 +16,16 @@
 //! continue: the last entry of the file. An invalid line is skipped and named in
 //! [`Reading::passed_over`]; its successors follow its predecessor.
 
-use super::super::blocks::{Blocks, PROVIDER, parts};
-use super::{VERSION, usage};
+use super::super::{Blocks, PROVIDER, parts};
+use super::{VERSION, read_usage};
 use crate::thread::compaction::ORIGIN_IMPORTED;
 use crate::thread::message::{Part, Role};
 use crate::thread::model::Usage;
+use crate::thread::transcript::TranscriptFault;
 use crate::thread::transcript::adopt::{
     self, Adopted, Adoption, Answered, Compacts, Dropped, ForeignMessage,
 };
 use crate::thread::transcript::exact;
-use crate::thread::transcript::fault::TranscriptFault;
 use crate::thread::transcript::line::{self, Fields, Line, Records};
 use crate::thread::transcript::{EMPTY_STATE, Header, Label, LeftOut, Reading};
 use crate::thread::turn::TurnEnd;
@@ -177,7 +177,7 @@ impl Entries {
                 ));
             }
             Ok(Some("custom")) => fields.text("customType").unwrap_or_default(),
-            Ok(_) | Err(_) => None,
+            _ => None,
         };
         match name {
             Some(name) if name.starts_with("agent-host.") && self.records == Records::Refused => {
@@ -393,7 +393,7 @@ impl Entries {
             .as_ref()
             .map_or_else(|| "pi".to_owned(), |model| format!("model:{model}"));
         let end = adopt::end(message)?;
-        let usage = usage::read(message)?;
+        let usage = read_usage(message)?;
         Ok(Words {
             end,
             usage,

@@ -1,4 +1,4 @@
-//! Deny by default: what a grant allows, what only looks like it, and which addresses it opens.
+//! Tests of the decision about a request.
 
 use super::*;
 use crate::access::egress::{AddressRange, Host, HostPattern, PathPattern, Scheme};
