@@ -2,7 +2,7 @@
 //! itself are in `fit.rs`.
 
 use super::document::Config;
-use super::finding::{Finding, error, error_within, warning};
+use super::finding::{Finding, error, faults_within, warning};
 use super::key::nearest;
 use super::{known, secrets};
 use domain::connector::{CONNECTORS_MAX, ConnectorSpec, DIRECT, WebhookCheck};
@@ -29,12 +29,7 @@ fn check_one(
 ) {
     let section = format!("connectors.{name}");
     let key = |field: &str| format!("{section}.{field}");
-    let wrong = spec.check();
-    findings.extend(
-        wrong
-            .err()
-            .map(|wrong| error_within(&section, &wrong.to_string())),
-    );
+    findings.extend(faults_within(&section, spec.faults()));
     let no_agent = known::no_agent(config, &spec.agent);
     findings.extend(no_agent.map(|message| error(key("agent"), message)));
     for Named { field, secret } in secrets_of(spec) {

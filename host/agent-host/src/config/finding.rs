@@ -1,5 +1,6 @@
 //! The findings of the configuration's checks: a key, a message, and how bad it is.
 
+use domain::trigger::SpecFault;
 use serde::Serialize;
 use std::fmt;
 
@@ -50,15 +51,13 @@ pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Fin
     }
 }
 
-/// Makes an error of a text that begins with a field of a section: `field: what is wrong with it`.
-/// A text without a field is about the section.
-pub(super) fn error_within(section: &str, text: &str) -> Finding {
-    let is_field = |field: &str| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._[]-".contains(c);
-        !field.is_empty() && field.chars().all(is_plain)
-    };
-    match text.split_once(": ").filter(|(field, _)| is_field(field)) {
-        Some((field, message)) => error(format!("{section}.{field}"), message),
-        None => error(section, text),
-    }
+/// Makes errors of the faults in a section.
+pub(super) fn faults_within(
+    section: &str,
+    faults: impl IntoIterator<Item = SpecFault>,
+) -> impl Iterator<Item = Finding> {
+    faults.into_iter().map(move |fault| {
+        let message = format!("{}; {}", fault.message, fault.fix);
+        error(format!("{section}.{}", fault.field), message)
+    })
 }

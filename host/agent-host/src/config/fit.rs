@@ -2,7 +2,7 @@
 //! component, what it can deal with, and the schema of its configuration.
 
 use super::document::Config;
-use super::finding::{Finding, error, error_within, warning};
+use super::finding::{Finding, error, faults_within, warning};
 use super::{hooks, turn_limits};
 use broker::Catalogue;
 use domain::connector::ConnectorSpec;
@@ -125,7 +125,7 @@ async fn of_connector(
         return Some(error(format!("{section}.component"), message));
     };
     if let Err(wrong) = spec.check_abilities(&description.abilities) {
-        return Some(error_within(&section, &wrong.to_string()));
+        return faults_within(&section, [wrong]).next();
     }
     let configured = Configured {
         component,

@@ -21,7 +21,7 @@ use crate::values::backoff::Backoff;
 use crate::values::text::words;
 use crate::work::operation::ReplyTo;
 use crate::work::queue::QueueOverride;
-use crate::work::trigger::Quiet;
+use crate::work::trigger::{Quiet, SpecFault, configuration_fault};
 pub use direct::*;
 pub use incoming::*;
 pub use outgoing::*;
@@ -101,8 +101,6 @@ pub const RETRY_AFTER_MS_MAX: u64 = 86_400_000;
 pub const REASON_BYTES_MAX: usize = 1 << 10;
 /// Connectors of one host.
 pub const CONNECTORS_MAX: usize = 10_000;
-/// Bytes of a connector's configuration.
-pub const CONFIGURATION_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the text for unknown senders.
 pub const REFUSAL_BYTES_MAX: usize = 1 << 10;
 
@@ -253,73 +251,6 @@ pub struct Abilities {
     pub idempotent: bool,
 }
 
-/// The fault in an operator's configuration of a connector.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectorSpecError {
-    /// It names no component.
-    #[error("component: it is empty; write the name of a component, such as `telegram`")]
-    Component,
-    /// It names no definition.
-    #[error("agent: it is empty; write the id of a definition, such as `assistant`")]
-    Agent,
-    /// Calls of the service could be forged.
-    #[error(
-        "webhook: it is missing; with the intake `webhook` it says how calls of the service prove \
-         that they are its own, such as `{{ telegram = {{ secret = \"<name>\" }} }}`"
-    )]
-    Unproven,
-    /// A check of calls, although the intake makes none.
-    #[error("webhook: with the intake `polling` the service makes no calls; leave it out")]
-    Unused,
-    /// An invalid check of calls.
-    #[error("webhook.{0}")]
-    Webhook(#[from] WebhookCheckError),
-    /// A text for unknown senders that is never sent.
-    #[error("refusal: nobody is told it while `unknown` is `{0}`; set that to `refuse`")]
-    Unsaid(UnknownSender),
-    /// A text that is empty or too long.
-    #[error("refusal: 1 to {REFUSAL_BYTES_MAX} bytes are needed, this has {0}")]
-    Refusal(usize),
-    /// The configuration is no object.
-    #[error("configuration: an object is needed, this is something else")]
-    NotAnObject,
-    /// The configuration is too large.
-    #[error(
-        "configuration: {CONFIGURATION_BYTES_MAX} bytes of JSON at most are allowed, these are {0}"
-    )]
-    Configuration(usize),
-    /// It is a chat for web pages with an invalid configuration.
-    #[error(transparent)]
-    Direct(#[from] DirectSpecError),
-    /// The component does not support it.
-    #[error(
-        "intake: the component has {list}, and not `{asked}`; {fix}",
-        list = list(offered), fix = fix(offered)
-    )]
-    NotOffered {
-        /// The requested intake.
-        asked: Intake,
-        /// The intakes that the component supports.
-        offered: Vec<Intake>,
-    },
-}
-
-/// Returns the fix for an intake that a component does not support.
-fn fix(offered: &[Intake]) -> String {
-    match offered.first() {
-        Some(way) => format!("write intake = \"{way}\""),
-        None => "name another component".to_owned(),
-    }
-}
-
-fn list(offered: &[Intake]) -> String {
-    if offered.is_empty() {
-        return "no way in".to_owned();
-    }
-    let words: Vec<String> = offered.iter().map(|way| format!("`{way}`")).collect();
-    words.join(" and ")
-}
-
 impl ConnectorSpec {
     /// Returns the intake.
     #[must_use]
@@ -334,55 +265,72 @@ impl ConnectorSpec {
     /// Checks everything that does not depend on its component.
     ///
     /// # Errors
-    /// The first fault, with its field and what to write instead.
-    pub fn check(&self) -> Result<(), ConnectorSpecError> {
-        if self.component.trim().is_empty() {
-            return Err(ConnectorSpecError::Component);
-        }
-        if self.agent.0.trim().is_empty() {
-            return Err(ConnectorSpecError::Agent);
-        }
-        match (self.intake(), &self.webhook) {
-            (Intake::Webhook, None) => return Err(ConnectorSpecError::Unproven),
-            (Intake::Polling, Some(_)) => return Err(ConnectorSpecError::Unused),
-            (Intake::Webhook, Some(check)) => check.check()?,
-            (Intake::Polling, None) => {}
-        }
-        if let Some(words) = &self.refusal {
-            if self.unknown != UnknownSender::Refuse {
-                return Err(ConnectorSpecError::Unsaid(self.unknown));
-            }
-            if words.trim().is_empty() || words.len() > REFUSAL_BYTES_MAX {
-                return Err(ConnectorSpecError::Refusal(words.len()));
-            }
-        }
-        if !self.configuration.is_object() {
-            return Err(ConnectorSpecError::NotAnObject);
-        }
-        if let Some(direct) = DirectSpec::of(self) {
-            direct?;
-        }
-        match self.configuration.to_string().len() {
-            bytes if bytes > CONFIGURATION_BYTES_MAX => {
-                Err(ConnectorSpecError::Configuration(bytes))
-            }
-            _ => Ok(()),
-        }
+    /// The first fault, with its field and the fix.
+    pub fn check(&self) -> Result<(), SpecFault> {
+        self.faults().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Checks that its component supports the configuration.
+    /// Returns all faults that do not depend on its component, in the order of the fields.
+    #[must_use]
+    pub fn faults(&self) -> Vec<SpecFault> {
+        let mut faults = Vec::new();
+        if self.component.trim().is_empty() {
+            let fix = "write the name of a component, such as `telegram`";
+            faults.push(SpecFault::new("component", "is empty", fix));
+        }
+        if self.agent.0.trim().is_empty() {
+            let fix = "write the id of a definition, such as `assistant`";
+            faults.push(SpecFault::new("agent", "is empty", fix));
+        }
+        faults.extend(match (self.intake(), &self.webhook) {
+            (Intake::Webhook, None) => {
+                let fix = "with the intake `webhook` it says how calls of the service prove that \
+                           they are its own, such as `{ telegram = { secret = \"<name>\" } }`";
+                Some(SpecFault::new("webhook", "is missing", fix))
+            }
+            (Intake::Polling, Some(_)) => {
+                let message =
+                    "has no meaning with the intake `polling`: the service makes no calls";
+                Some(SpecFault::new("webhook", message, "leave it out"))
+            }
+            (Intake::Webhook, Some(check)) => check.fault().map(|fault| fault.within("webhook")),
+            (Intake::Polling, None) => None,
+        });
+        if let Some(words) = &self.refusal {
+            if self.unknown != UnknownSender::Refuse {
+                let message = format!("is told to nobody while `unknown` is `{}`", self.unknown);
+                faults.push(SpecFault::new("refusal", message, "set that to `refuse`"));
+            }
+            if words.trim().is_empty() || words.len() > REFUSAL_BYTES_MAX {
+                let message = format!("has {} bytes", words.len());
+                let fix = format!("write 1 to {REFUSAL_BYTES_MAX}");
+                faults.push(SpecFault::new("refusal", message, fix));
+            }
+        }
+        faults.extend(
+            configuration_fault(&self.configuration)
+                .or_else(|| DirectSpec::of(self).and_then(Result::err)),
+        );
+        faults
+    }
+
+    /// Checks that its component supports the intake.
     ///
     /// # Errors
     /// The component does not support the intake.
-    pub fn check_abilities(&self, abilities: &Abilities) -> Result<(), ConnectorSpecError> {
+    pub fn check_abilities(&self, abilities: &Abilities) -> Result<(), SpecFault> {
         let asked = self.intake();
-        if abilities.intake.contains(&asked) {
+        let offered = &abilities.intake;
+        if offered.contains(&asked) {
             return Ok(());
         }
-        Err(ConnectorSpecError::NotOffered {
-            asked,
-            offered: abilities.intake.clone(),
-        })
+        let words: Vec<String> = offered.iter().map(|way| format!("`{way}`")).collect();
+        let (list, fix) = match offered.first() {
+            Some(way) => (words.join(" and "), format!("write intake = \"{way}\"")),
+            None => ("no way in".to_owned(), "name another component".to_owned()),
+        };
+        let message = format!("is `{asked}`, and the component has {list}");
+        Err(SpecFault::new("intake", message, fix))
     }
 }
 
@@ -462,23 +410,26 @@ mod spec_tests {
         let proven = json!({ "webhook": { "telegram": { "secret": "hook" } } });
         let spec = read(&proven).unwrap();
         assert_eq!((spec.intake(), spec.check()), (Intake::Webhook, Ok(())));
-        assert!(fault(&json!({ "intake": "webhook" })).starts_with("webhook: "));
+        assert!(fault(&json!({ "intake": "webhook" })).starts_with("`webhook` "));
         let unused = json!({ "intake": "polling", "webhook": { "slack": { "secret": "a" } } });
-        assert!(fault(&unused).starts_with("webhook: "));
+        assert!(fault(&unused).starts_with("`webhook` "));
         let empty = json!({ "webhook": { "meta": { "secret": "a", "verifyToken": "" } } });
-        assert!(fault(&empty).starts_with("webhook.meta.verifyToken: "));
+        assert!(fault(&empty).starts_with("`webhook.meta.verifyToken` "));
     }
 
     #[test]
     fn a_fault_names_its_field() {
-        let long = "a".repeat(CONFIGURATION_BYTES_MAX);
+        let long = "a".repeat(64 << 10);
         for (changes, field) in [
-            (json!({ "component": " " }), "component: "),
-            (json!({ "agent": "" }), "agent: "),
-            (json!({ "refusal": "No." }), "refusal: "),
-            (json!({ "unknown": "refuse", "refusal": " " }), "refusal: "),
-            (json!({ "configuration": [] }), "configuration: "),
-            (json!({ "configuration": { "a": long } }), "configuration: "),
+            (json!({ "component": " " }), "`component` "),
+            (json!({ "agent": "" }), "`agent` "),
+            (json!({ "refusal": "No." }), "`refusal` "),
+            (json!({ "unknown": "refuse", "refusal": " " }), "`refusal` "),
+            (json!({ "configuration": [] }), "`configuration` "),
+            (
+                json!({ "configuration": { "a": long } }),
+                "`configuration` ",
+            ),
         ] {
             let fault = fault(&changes);
             assert!(fault.starts_with(field), "{fault}");
@@ -497,10 +448,9 @@ mod spec_tests {
         };
         let polling = read(&json!({})).unwrap();
         let error = polling.check_abilities(&abilities).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "intake: the component has `webhook`, and not `polling`; write intake = \"webhook\""
-        );
+        let expected =
+            "`intake` is `polling`, and the component has `webhook`; write intake = \"webhook\"";
+        assert_eq!(error, expected);
         let webhook = read(&json!({ "webhook": { "slack": { "secret": "a" } } })).unwrap();
         assert_eq!(webhook.check_abilities(&abilities), Ok(()));
     }

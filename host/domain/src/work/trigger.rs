@@ -41,6 +41,7 @@ pub use missed::*;
 pub use own::*;
 pub use schedule::*;
 pub use shapes::limits::trigger::*;
+pub(super) use spec::configuration_fault;
 pub use spec::*;
 use std::str::FromStr;
 use target::TargetFault;
@@ -167,8 +168,6 @@ pub const WATCHDOG_MS: u64 = 3_600_000;
 
 /// Waiting trigger events of one trigger; further ones are refused as busy.
 pub const PENDING_MAX: u32 = 1_000;
-/// Entries of one page of a trigger's history.
-pub const HISTORY_PAGE: u32 = 100;
 /// Bytes of the data of an event of the host.
 pub const EVENT_DATA_BYTES_MAX: usize = 64 << 10;
 
@@ -298,7 +297,11 @@ pub struct SpecFault {
 
 impl SpecFault {
     /// A fault in a field.
-    fn new(field: impl Into<String>, message: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        field: impl Into<String>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
         Self {
             field: field.into(),
             message: message.into(),
@@ -307,7 +310,7 @@ impl SpecFault {
     }
 
     /// The same, for a field within an outer one.
-    fn within(self, outer: &str) -> Self {
+    pub(crate) fn within(self, outer: &str) -> Self {
         Self {
             field: format!("{outer}.{}", self.field),
             ..self

@@ -25,39 +25,52 @@ use utoipa::{PartialSchema, ToSchema};
 ///
 /// In JSON it has exactly one of the keys `schedule`, `heartbeat`, `webhook`, `files` and `events`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "SpecInput", into = "SpecInput")]
+#[serde(try_from = "SpecInput", rename_all = "camelCase")]
 pub struct TriggerSpec {
     /// The component that makes messages of its trigger events; without it, the component of its
     /// kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
     /// The user on whose behalf it speaks; none over the API, where it is the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<UserId>,
     /// The kind of its trigger events.
+    #[serde(flatten)]
     pub on: TriggerKind,
     /// The message, as a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The recipient of its messages.
     pub target: TriggerTarget,
     /// Further targets that the component may pick.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub targets: BTreeMap<TriggerTargetName, TriggerTarget>,
     /// Its configuration for the component: an object.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub configuration: Value,
     /// True if each trigger run has a session of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub isolated: bool,
     /// Treatment of its messages while the agent is busy.
+    #[serde(skip_serializing_if = "crate::values::json::is_default")]
     pub queue: QueueOverride,
     /// The urgency of its messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// The model of its turns: an alias of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The recipient of its turns' replies, in addition to the session.
+    #[serde(skip_serializing_if = "crate::values::json::is_default")]
     pub deliver: Deliver,
     /// True if it may be fired.
+    #[serde(skip_serializing_if = "is_yes")]
     pub enabled: bool,
 }
 
 /// The kind of a trigger, by its trigger events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TriggerKind {
     /// A clock.
     Schedule(ScheduleSpec),
@@ -177,7 +190,7 @@ impl TriggerSpec {
             note(&mut faults, check_template("message", message));
         }
         self.note_targets(&mut faults);
-        note(&mut faults, self.check_configuration());
+        faults.extend(configuration_fault(&self.configuration));
         note(&mut faults, line("model", self.model.as_deref()));
         faults
     }
@@ -223,24 +236,24 @@ impl TriggerSpec {
             faults.push(SpecFault::new("targets", message, fix));
         }
     }
+}
 
-    fn check_configuration(&self) -> Result<(), SpecFault> {
-        let fault =
-            |message: String, fix: String| Err(SpecFault::new("configuration", message, fix));
-        if !self.configuration.is_object() {
-            return fault("is no object".to_owned(), "write an object".to_owned());
+/// Returns the fault in a configuration for a component, if any.
+pub(in crate::work) fn configuration_fault(configuration: &Value) -> Option<SpecFault> {
+    let (message, fix) = if !configuration.is_object() {
+        ("is no object".to_owned(), "write an object".to_owned())
+    } else if is_deeper(configuration, DEPTH_MAX) {
+        let fix = format!("write at most {DEPTH_MAX} levels");
+        ("is nested too deep".to_owned(), fix)
+    } else {
+        let bytes = configuration.to_string().len();
+        if bytes <= CONFIGURATION_BYTES_MAX {
+            return None;
         }
-        if is_deeper(&self.configuration, DEPTH_MAX) {
-            let fix = format!("write at most {DEPTH_MAX} levels");
-            return fault("is nested too deep".to_owned(), fix);
-        }
-        let bytes = self.configuration.to_string().len();
-        if bytes > CONFIGURATION_BYTES_MAX {
-            let fix = format!("write at most {CONFIGURATION_BYTES_MAX}");
-            return fault(format!("has {bytes} bytes"), fix);
-        }
-        Ok(())
-    }
+        let fix = format!("write at most {CONFIGURATION_BYTES_MAX}");
+        (format!("has {bytes} bytes"), fix)
+    };
+    Some(SpecFault::new("configuration", message, fix))
 }
 
 fn files_faults(spec: &FilesSpec) -> Vec<SpecFault> {
@@ -312,38 +325,30 @@ impl ToSchema for TriggerSpec {}
 
 /// A trigger: its cause, which is exactly one of `schedule`, `heartbeat`, `webhook`, `files` and
 /// `events`, and the handling of its messages.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "TriggerSpec")]
 struct SpecInput {
     /// The component that makes messages of its trigger events. The default is built in for its
     /// kind: `schedule`, `heartbeat`, `webhook` or `files-watch`; `schedule` for events.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     component: Option<String>,
     /// The user on whose behalf it speaks. The configuration has to name one; over the API it is
     /// the caller.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     user: Option<UserId>,
     /// Fired by a clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     schedule: Option<ScheduleSpec>,
     /// Fired at intervals, to check for work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     heartbeat: Option<HeartbeatSpec>,
     /// Fired by calls of `POST /hooks/<name>`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     webhook: Option<WebhookSpec>,
     /// Fired by changes in a folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     files: Option<FilesSpec>,
     /// Fired by events of the host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     events: Option<EventsSpec>,
     /// The message, 16 KiB at most. `{{now}}`, `{{path}}`, `{{agent.id}}`, `{{trigger.id}}`,
     /// `{{headers.x}}`, `{{query.x}}` and `{{payload.a.b[0]}}` are filled in. Missing values become
     /// empty text, and objects become JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     /// The recipient of its messages.
     target: TriggerTarget,
@@ -365,11 +370,9 @@ struct SpecInput {
     #[schemars(with = "QueueShape")]
     queue: QueueOverride,
     /// The urgency of its messages: `low`, `normal`, `high` or `critical`; default `normal`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     priority: Option<Priority>,
     /// The model of its turns: an alias of the configuration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     /// The recipient of its turns' replies, in addition to the session. With `last`, which is the
     /// default, it is the chat in which the user last wrote to the agent; with `none`, nobody.
@@ -451,38 +454,6 @@ impl TryFrom<SpecInput> for TriggerSpec {
             deliver: input.deliver,
             enabled: input.enabled,
         })
-    }
-}
-
-impl From<TriggerSpec> for SpecInput {
-    fn from(spec: TriggerSpec) -> Self {
-        let mut input = Self {
-            component: spec.component,
-            user: spec.user,
-            schedule: None,
-            heartbeat: None,
-            webhook: None,
-            files: None,
-            events: None,
-            message: spec.message,
-            target: spec.target,
-            targets: spec.targets,
-            configuration: spec.configuration,
-            isolated: spec.isolated,
-            queue: spec.queue,
-            priority: spec.priority,
-            model: spec.model,
-            deliver: spec.deliver,
-            enabled: spec.enabled,
-        };
-        match spec.on {
-            TriggerKind::Schedule(spec) => input.schedule = Some(spec),
-            TriggerKind::Heartbeat(spec) => input.heartbeat = Some(spec),
-            TriggerKind::Webhook(spec) => input.webhook = Some(spec),
-            TriggerKind::Files(spec) => input.files = Some(spec),
-            TriggerKind::Events(spec) => input.events = Some(spec),
-        }
-        input
     }
 }
 
