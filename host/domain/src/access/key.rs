@@ -378,67 +378,33 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_key_that_is_asked_for_is_told_with_its_field() {
         let by = issuer(&Scope::ALL);
-        let fine = asked(&[Scope::Read]);
-        let wrong = |field: &str| Some(("INVALID", field.to_owned()));
+        let fine = || asked(&[Scope::Read]);
+        let named = |name: &str| NewKey {
+            name: name.to_owned(),
+            ..fine()
+        };
+        let lasting = |lifetime_s| NewKey {
+            lifetime_s: Some(lifetime_s),
+            ..fine()
+        };
+        let scopeless = NewKey {
+            scopes: BTreeSet::new(),
+            ..fine()
+        };
         let (least, _, most) = KEY_LIFETIME_S;
-        assert_eq!(
-            refused(
-                &by,
-                &NewKey {
-                    scopes: BTreeSet::new(),
-                    ..fine.clone()
-                }
-            ),
-            wrong("/scopes")
-        );
-        assert_eq!(
-            refused(
-                &by,
-                &NewKey {
-                    name: "x".repeat(101),
-                    ..fine.clone()
-                }
-            ),
-            wrong("/name")
-        );
-        assert_eq!(
-            refused(
-                &by,
-                &NewKey {
-                    name: "a\nb".to_owned(),
-                    ..fine.clone()
-                }
-            ),
-            wrong("/name")
-        );
-        for (lifetime_s, expected) in [
-            (0, wrong("/expires_in_s")),
-            (least - 1, wrong("/expires_in_s")),
-            (least, None),
-            (most, None),
+        for (key, field) in [
+            (scopeless, Some("/scopes")),
+            (named(&"x".repeat(101)), Some("/name")),
+            (named("a\nb"), Some("/name")),
+            (lasting(0), Some("/expires_in_s")),
+            (lasting(least - 1), Some("/expires_in_s")),
+            (lasting(least), None),
+            (lasting(most), None),
+            (lasting(u64::MAX), Some("/expires_in_s")),
         ] {
-            assert_eq!(
-                refused(
-                    &by,
-                    &NewKey {
-                        lifetime_s: Some(lifetime_s),
-                        ..fine.clone()
-                    }
-                ),
-                expected,
-                "{lifetime_s}"
-            );
+            let expected = field.map(|field| ("INVALID", field.to_owned()));
+            assert_eq!(refused(&by, &key), expected, "{key:?}");
         }
-        assert_eq!(
-            refused(
-                &by,
-                &NewKey {
-                    lifetime_s: Some(u64::MAX),
-                    ..fine
-                }
-            ),
-            wrong("/expires_in_s")
-        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 pub mod wording;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The effect of running a tool again. It decides what the host may do after a crash. The order is
 /// that of the required care.
@@ -45,6 +45,44 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
+    /// A tool that only reads and needs no capability of the host.
+    #[must_use]
+    pub fn reading(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        arguments: Value,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            arguments,
+            results: None,
+            capabilities: Vec::new(),
+            effect: EffectClass::ReadOnly,
+            destructive: false,
+            time_limit_ms: None,
+        }
+    }
+
+    /// A tool that may run again, with the properties of its arguments and those that are needed.
+    pub(crate) fn idempotent(
+        name: &str,
+        description: &str,
+        properties: &Value,
+        required: &[&str],
+    ) -> Self {
+        let arguments = json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        });
+        Self {
+            effect: EffectClass::Idempotent,
+            ..Self::reading(name, description, arguments)
+        }
+    }
+
     /// Returns the bytes of the tool's text for a model: its name, its description and the schema
     /// of its arguments.
     #[must_use]
@@ -66,6 +104,19 @@ pub struct ClientAction {
     /// True if the client should lock its message box while the question is open.
     #[serde(default)]
     pub lock_input: bool,
+}
+
+impl ClientAction {
+    /// A question with a widget, without a schema of its own for the answer.
+    #[must_use]
+    pub fn of(widget: impl Into<String>, props: Value) -> Self {
+        Self {
+            widget: widget.into(),
+            props,
+            response_schema: None,
+            lock_input: false,
+        }
+    }
 }
 
 /// The reason why a tool call failed, as the tool gives it.
@@ -229,7 +280,7 @@ fn joined(text: &str) -> String {
 #[cfg(test)]
 mod shown_tests {
     use super::joined;
-    use crate::access::tool::{EffectClass, ToolDefinition};
+    use crate::access::tool::ToolDefinition;
     use serde_json::json;
 
     #[test]
@@ -252,16 +303,11 @@ mod shown_tests {
                 "nothing": { "type": "null" },
             },
         });
-        let tool = ToolDefinition {
-            name: "look".to_owned(),
-            description: "Looks at a\nfile.\n\nTwo ways:\n- near\n- far".to_owned(),
+        let tool = ToolDefinition::reading(
+            "look",
+            "Looks at a\nfile.\n\nTwo ways:\n- near\n- far",
             arguments,
-            results: None,
-            capabilities: Vec::new(),
-            effect: EffectClass::ReadOnly,
-            destructive: false,
-            time_limit_ms: None,
-        };
+        );
         let shown = tool.shown();
         assert_eq!(
             shown.description,

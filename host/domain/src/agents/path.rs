@@ -37,15 +37,14 @@ pub use error::{Allowed, PathError};
 pub use kind::{ModelRole, NotAKind, PathKind};
 pub use rules::{
     PATH_RULES_MAX, PathAccess, PathPermit, PathRule, PathRules, PathVerdict, TooManyRules,
+    UserRule, UserRules,
 };
-pub use rules::{UserRule, UserRules};
 pub use segment::{ConnectorName, Name, NotASegment, SegmentFault, Tag};
 use segment::{fault_of_user, shown};
 use std::fmt;
 use std::str::{FromStr, Split};
 pub use subtree::{Subtree, SubtreeError};
-pub use target::{FetchStrategy, NotAStrategy};
-pub use target::{PostTarget, PostTargetError};
+pub use target::{FetchStrategy, NotAStrategy, PostTarget, PostTargetError};
 
 /// Bytes of a path.
 pub const PATH_BYTES_MAX: usize = 1_024;

@@ -10,7 +10,7 @@ mod folder;
 mod head;
 
 use super::definition::ToolExposure;
-use crate::access::tool::{EffectClass, ToolDefinition};
+use crate::access::tool::ToolDefinition;
 use crate::agents::definition::Definition;
 use crate::values::shown::{first_sentence, visible};
 pub use folder::{
@@ -251,9 +251,9 @@ impl SkillSet {
 /// Returns the tool through which an agent uses its skills.
 #[must_use]
 pub fn bash() -> ToolDefinition {
-    ToolDefinition {
-        name: BASH.to_owned(),
-        description: format!(
+    ToolDefinition::reading(
+        BASH,
+        format!(
             "Reads skills and uses them. This is no system shell: no process is started, and there \
              is no network and no file but those below {ROOT}, which are read-only. It knows pipes, \
              `&&`, `||`, `;`, quotes, `NAME=value`, `$NAME`, `$(command)`, `2>&1`; no loops, \
@@ -265,7 +265,7 @@ pub fn bash() -> ToolDefinition {
              <tool> --flag value`, `<id>-cli <tool> --json '{{…}}'`, `<id>-cli [<tool>] --help`. \
              Read the SKILL.md of a skill before you use it."
         ),
-        arguments: json!({
+        json!({
             "type": "object",
             "properties": {
                 "command": {
@@ -276,12 +276,7 @@ pub fn bash() -> ToolDefinition {
             "required": ["command"],
             "additionalProperties": false,
         }),
-        results: None,
-        capabilities: Vec::new(),
-        effect: EffectClass::ReadOnly,
-        destructive: false,
-        time_limit_ms: None,
-    }
+    )
 }
 
 /// Makes the skill of a component from its tools.

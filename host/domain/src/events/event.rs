@@ -22,18 +22,13 @@ pub use agent::{
     SessionImported, SettingsUpdated, SlotCompleted, SlotTaken, SlotTerminated, UserAssigned,
     UserUnassigned,
 };
-pub use host::KeyValueWritten;
 pub use host::{
-    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, DECISIONS_RECORDED_MAX,
-    DETAIL_BYTES_MAX, NOTHING_OPENED,
-};
-pub use host::{
-    ConfigRefused, ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, ProviderTroubled,
+    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, ConfigRefused,
+    ConfigReloaded, ConnectorKeyBound, ConnectorKeyUnbound, DECISIONS_RECORDED_MAX,
+    DETAIL_BYTES_MAX, DefinitionMade, DefinitionRemoved, HostRestored, KeyIssued, KeyRevoked,
+    KeyValueWritten, NOTHING_OPENED, OPERATOR_READ, OperatorRead, ProviderTroubled,
     REFUSAL_BYTES_MAX, ReloadCause, RestoreChoice,
 };
-pub use host::{ConnectorKeyBound, ConnectorKeyUnbound};
-pub use host::{DefinitionMade, DefinitionRemoved};
-pub use host::{KeyIssued, KeyRevoked};
 pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped, Source};
 pub use outbound_message::{
     ConnectorReceived, ConnectorTroubled, InboundMessage, InboundMessageOutcome,
@@ -42,19 +37,16 @@ pub use outbound_message::{
     PairingSettled,
 };
 pub use reader::READER;
-pub use record::kinds;
-pub use record::{NewEvent, Recorded, Subject};
+pub use record::{NewEvent, Recorded, Subject, kinds};
 pub use run::{
     OperationAttempted, OperationStarted, PluginEmitted, RunCut, RunEnded, RunRecovered,
     RunSettled, RunStarted, RunStepped, StepFailed, StepFault,
 };
-pub use session::{Erased, KeptByPurge, PurgeBegun, Purged, Remains};
 pub use session::{
-    FileUploaded, ItemRecorded, MemoryDue, MemoryRead, SessionOpened, TurnCommitted, UiSaved,
-};
-pub use session::{
-    ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
-    SessionPinned, SessionRenamed, TurnsImported,
+    Erased, FileUploaded, ImportedTurn, ItemRecorded, KeptByPurge, MemoryDue, MemoryRead,
+    PurgeBegun, Purged, QueueConfigured, Remains, SessionAttributed, SessionCleared,
+    SessionDeleted, SessionOpened, SessionPinned, SessionRenamed, TurnCommitted, TurnsImported,
+    UiSaved,
 };
 pub use trigger::{
     PauseReason, PostedMessage, SkipReason, TriggerDefined, TriggerEventAccepted,

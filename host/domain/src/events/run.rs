@@ -39,8 +39,7 @@ use crate::work::step::{Context, Decision, Effect, Memo, News, OperationOutcome,
 pub use attempt::Attempts;
 pub use calls::CallMade;
 use intake::Intake;
-pub use open::Waited;
-pub use open::{Open, OpenCut, Within};
+pub use open::{Open, OpenCut, Waited, Within};
 use serde::{Deserialize, Serialize};
 pub use spending::Spending;
 use std::collections::{BTreeMap, BTreeSet};

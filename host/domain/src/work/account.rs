@@ -22,8 +22,7 @@ use crate::thread::model::Usage;
 use crate::values::id::{AccountId, InputId, RunId};
 use crate::values::limits::TurnLimits;
 use crate::work::budget::{Amount, Available, Budget};
-use crate::work::operation::Attempt;
-use crate::work::operation::{Operation, Performer, Settlement};
+use crate::work::operation::{Attempt, Operation, Performer, Settlement};
 use crate::work::step::OperationOutcome;
 use serde::{Deserialize, Serialize};
 

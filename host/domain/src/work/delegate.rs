@@ -20,9 +20,10 @@ use crate::work::step::Failure;
 pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
 pub use offers::{Offer, Offers, Presentation, arguments_of_named, operation_named};
 pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
-pub use result::BLOBS_MAX;
-pub use result::show_content;
-pub use result::{DelegateBlob, DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
+pub use result::{
+    BLOBS_MAX, DelegateBlob, DelegateError, DelegateMetadata, DelegateResult, Task, TaskState,
+    show_content,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

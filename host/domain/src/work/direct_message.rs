@@ -106,14 +106,8 @@ fn with_names(text: &str, reachable: &[Reachable<'_>]) -> String {
 /// under the same key hands it over once.
 fn tool(name: &str, description: &str, arguments: Value) -> ToolDefinition {
     ToolDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        arguments,
-        results: None,
-        capabilities: Vec::new(),
         effect: EffectClass::Idempotent,
-        destructive: false,
-        time_limit_ms: None,
+        ..ToolDefinition::reading(name, description, arguments)
     }
 }
 

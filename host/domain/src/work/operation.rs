@@ -222,10 +222,7 @@ impl Performer {
     /// Returns whether only the passing of time, or an answer of people, can end it.
     #[must_use]
     pub fn only_waits(&self) -> bool {
-        match self {
-            Self::Client { .. } | Self::Timer { .. } => true,
-            _ => false,
-        }
+        matches!(self, Self::Client { .. } | Self::Timer { .. })
     }
 }
 

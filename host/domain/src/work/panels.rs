@@ -6,7 +6,7 @@
 
 use crate::access::artifact::lists_items;
 use crate::access::grant::{PANEL_TOOLS, PatternList};
-use crate::access::tool::{EffectClass, ToolDefinition};
+use crate::access::tool::ToolDefinition;
 use crate::values::error_code::ErrorCode;
 use crate::values::id::SessionId;
 use crate::values::refusal::Refusal;
@@ -228,20 +228,15 @@ pub fn definitions() -> Vec<ToolDefinition> {
 
 fn tool(name: &str, description: &str) -> ToolDefinition {
     let about = "Whether the item, view and selection of each panel are shown; false without.";
-    ToolDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        arguments: json!({
+    ToolDefinition::reading(
+        name,
+        description,
+        json!({
             "type": "object",
             "properties": { "includeContext": { "type": "boolean", "description": about } },
             "additionalProperties": false,
         }),
-        results: None,
-        capabilities: Vec::new(),
-        effect: EffectClass::ReadOnly,
-        destructive: false,
-        time_limit_ms: None,
-    }
+    )
 }
 
 /// Checks the arguments of a call; returns whether it requests the context of the panels.

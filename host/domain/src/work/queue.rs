@@ -27,12 +27,14 @@ mod tests;
 mod waiting;
 
 pub use plan::{Claims, Condition, Plan, PlannedTurn, collected};
-pub use settings::{Cap, Debounce, DropPolicy, QueueOverride, QueueSettings, SettingError};
-pub use settings::{Directive, DirectiveError};
-pub use settings::{Mode, UnknownMode};
-pub use waiting::{Admission, Arriving, Drops, QueueFull};
-pub use waiting::{Grouping, Queue, Queued, WaitKind, WaitingInput};
-pub use waiting::{Overflow, OverflowNotice, excerpt, line};
+pub use settings::{
+    Cap, Debounce, Directive, DirectiveError, DropPolicy, Mode, QueueOverride, QueueSettings,
+    SettingError, UnknownMode,
+};
+pub use waiting::{
+    Admission, Arriving, Drops, Grouping, Overflow, OverflowNotice, Queue, QueueFull, Queued,
+    WaitKind, WaitingInput, excerpt, line,
+};
 
 use crate::values::limits::WAITING_INPUTS_MAX;
 

@@ -53,12 +53,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn checked(widget: &str, props: Value) -> Result<Option<Value>, String> {
-        check(&ClientAction {
-            widget: widget.to_owned(),
-            props,
-            response_schema: None,
-            lock_input: false,
-        })
+        check(&ClientAction::of(widget, props))
     }
 
     fn answer(widget: &str, props: Value) -> Value {
@@ -284,19 +279,9 @@ mod tests {
                 "props: an object is needed, this is a number",
             ),
             (
-                "star_map",
-                json!([]),
-                "props: an object is needed, this is a list",
-            ),
-            (
                 "free_text",
                 json!({}),
                 "props.prompt: a text is needed, there is none",
-            ),
-            (
-                "free_text",
-                json!({ "prompt": 3 }),
-                "props.prompt: a text is needed, this is a number",
             ),
             (
                 "free_text",
@@ -324,19 +309,9 @@ mod tests {
                 "props.multiline: true or false is needed, this is a text",
             ),
             (
-                "free_text",
-                json!({ "prompt": "?", "skippable": 1 }),
-                "props.skippable: true or false is needed, this is a number",
-            ),
-            (
                 "multiple_choice",
                 json!({ "prompt": "?" }),
                 "props.options: 2 to 100 texts are needed, there are none",
-            ),
-            (
-                "multiple_choice",
-                json!({ "prompt": "?", "options": ["a"] }),
-                "props.options: 2 to 100 texts are needed, there is 1",
             ),
             (
                 "multiple_choice",
@@ -349,19 +324,9 @@ mod tests {
                 "props.options[1]: a text is needed, this is a number",
             ),
             (
-                "multiple_choice",
-                json!({ "prompt": "?", "options": "ab" }),
-                "props.options: 2 to 100 texts are needed, this is a text",
-            ),
-            (
                 "multi_select",
                 json!({ "prompt": "?", "options": ["a", "b"], "max": 3 }),
                 "props.max: a whole number from 1 to 2 is needed, this is 3",
-            ),
-            (
-                "multi_select",
-                json!({ "prompt": "?", "options": ["a", "b"], "max": 1, "min": 2 }),
-                "props.min: a whole number from 0 to 1 is needed, this is 2",
             ),
             (
                 "multi_select",
@@ -412,12 +377,6 @@ mod tests {
             ),
             (
                 "file_upload",
-                upload("text"),
-                "props.accept[0]: a media type such as `text/plain` or `image/*` is needed, this is \
-             `text`",
-            ),
-            (
-                "file_upload",
                 upload("a(b/c"),
                 "props.accept[0]: a media type such as `text/plain` or `image/*` is needed, this is \
              `a(b/c`",
@@ -426,11 +385,6 @@ mod tests {
                 "file_upload",
                 json!({ "prompt": "?", "max_bytes": 10_485_761 }),
                 "props.max_bytes: a whole number from 1 to 10485760 is needed, this is 10485761",
-            ),
-            (
-                "file_upload",
-                json!({ "prompt": "?", "max_files": 11 }),
-                "props.max_files: a whole number from 1 to 10 is needed, this is 11",
             ),
             (
                 "approval",
@@ -454,11 +408,8 @@ mod tests {
 
     #[test]
     fn a_choice_that_names_another_option_than_it_points_at_contradicts_itself() {
-        let choose = |widget: &str| ClientAction {
-            widget: widget.to_owned(),
-            props: json!({ "prompt": "?", "options": ["2", "3"] }),
-            response_schema: None,
-            lock_input: false,
+        let choose = |widget: &str| {
+            ClientAction::of(widget, json!({ "prompt": "?", "options": ["2", "3"] }))
         };
         let one = choose("multiple_choice");
         assert_eq!(contradiction(&one, &json!({ "index": 0 })), None);

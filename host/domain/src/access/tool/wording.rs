@@ -160,20 +160,10 @@ fn check_schema(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::tool::EffectClass;
     use serde_json::json;
 
     fn tool(description: &str, arguments: Value) -> ToolDefinition {
-        ToolDefinition {
-            name: "find".to_owned(),
-            description: description.to_owned(),
-            arguments,
-            results: None,
-            capabilities: Vec::new(),
-            effect: EffectClass::ReadOnly,
-            destructive: false,
-            time_limit_ms: None,
-        }
+        ToolDefinition::reading("find", description, arguments)
     }
 
     fn refused(tool: ToolDefinition) -> String {

@@ -209,16 +209,12 @@ fn last_primary() -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{T, agent, user};
+    use super::super::tests::{T, agent, code_of, user};
     use super::*;
 
     fn shared_with(role: AgentRole) -> Agent {
         let agent = agent();
-        agent.after(
-            &agent
-                .assign_user(user("bob"), role, user("alice"), T)
-                .unwrap(),
-        )
+        agent.then(agent.assign_user(user("bob"), role, user("alice"), T))
     }
 
     #[test]
@@ -254,17 +250,11 @@ mod tests {
             )
         );
         assert_eq!(
-            agent
-                .assign_user(user("carol"), AgentRole::Shared, user("bob"), T)
-                .unwrap_err()
-                .code,
+            code_of(agent.assign_user(user("carol"), AgentRole::Shared, user("bob"), T)),
             "ROLE_FORBIDS"
         );
         assert_eq!(
-            agent
-                .assign_user(user("carol"), AgentRole::Shared, user("nobody"), T)
-                .unwrap_err()
-                .code,
+            code_of(agent.assign_user(user("carol"), AgentRole::Shared, user("nobody"), T)),
             "USER_NOT_ASSIGNED"
         );
     }
@@ -272,7 +262,7 @@ mod tests {
     #[test]
     fn an_archived_agent_takes_no_user() {
         let agent = agent();
-        let archived = agent.after(&agent.archive("done".into(), T).unwrap());
+        let archived = agent.then(agent.archive("done".into(), T));
         let refused = archived
             .assign_user(user("bob"), AgentRole::Shared, user("alice"), T)
             .unwrap_err();
@@ -286,25 +276,14 @@ mod tests {
     fn there_is_always_a_primary() {
         let agent = shared_with(AgentRole::Shared);
         assert_eq!(
-            agent
-                .unassign_user(user("alice"), user("alice"), T)
-                .unwrap_err()
-                .code,
+            code_of(agent.unassign_user(user("alice"), user("alice"), T)),
             "LAST_PRIMARY"
         );
         assert_eq!(
-            agent
-                .change_role(user("alice"), AgentRole::Observer, user("alice"), T)
-                .unwrap_err()
-                .code,
+            code_of(agent.change_role(user("alice"), AgentRole::Observer, user("alice"), T)),
             "LAST_PRIMARY"
         );
-        let two = agent.after(
-            &agent
-                .change_role(user("bob"), AgentRole::Primary, user("alice"), T)
-                .unwrap()
-                .unwrap(),
-        );
+        let two = agent.then(agent.change_role(user("bob"), AgentRole::Primary, user("alice"), T));
         assert!(two.unassign_user(user("alice"), user("bob"), T).is_ok());
     }
 
@@ -326,17 +305,11 @@ mod tests {
         let agent = shared_with(AgentRole::Observer);
         assert!(agent.unassign_user(user("bob"), user("bob"), T).is_ok());
         assert_eq!(
-            agent
-                .unassign_user(user("alice"), user("bob"), T)
-                .unwrap_err()
-                .code,
+            code_of(agent.unassign_user(user("alice"), user("bob"), T)),
             "ROLE_FORBIDS"
         );
         assert_eq!(
-            agent
-                .unassign_user(user("carol"), user("alice"), T)
-                .unwrap_err()
-                .code,
+            code_of(agent.unassign_user(user("carol"), user("alice"), T)),
             "USER_NOT_ASSIGNED"
         );
     }
@@ -363,10 +336,7 @@ mod tests {
             (Some(AgentRole::Primary), Some(AgentRole::Observer))
         );
         assert_eq!(
-            agent
-                .hand_off(user("alice"), None, user("alice"), T)
-                .unwrap_err()
-                .code,
+            code_of(agent.hand_off(user("alice"), None, user("alice"), T)),
             "INVALID"
         );
     }

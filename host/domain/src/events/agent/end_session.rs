@@ -56,11 +56,7 @@ mod tests {
     #[test]
     fn a_completed_session_is_counted_and_goes_to_the_front_of_the_history() {
         let agent = with_session();
-        let after = agent.after(
-            &agent
-                .complete_session(json!({ "score": 3 }), Timestamp(8))
-                .unwrap(),
-        );
+        let after = agent.then(agent.complete_session(json!({ "score": 3 }), Timestamp(8)));
         assert_eq!(
             (after.active_session.as_ref(), after.successful_completions),
             (None, 1)
@@ -79,16 +75,8 @@ mod tests {
     #[test]
     fn a_terminated_session_is_kept_with_its_reason_and_is_no_success() {
         let agent = with_session();
-        let agent = agent.after(
-            &agent
-                .suspend_execution(execution(), question(1), T)
-                .unwrap(),
-        );
-        let after = agent.after(
-            &agent
-                .terminate_session(TERMINATE_REASON.into(), Timestamp(8))
-                .unwrap(),
-        );
+        let agent = agent.then(agent.suspend_execution(execution(), question(1), T));
+        let after = agent.then(agent.terminate_session(TERMINATE_REASON.into(), Timestamp(8)));
         assert_eq!(
             (
                 after.active_session.as_ref(),
@@ -108,12 +96,8 @@ mod tests {
     fn the_history_keeps_the_last_ten() {
         let mut agent = agent();
         for n in 0..15_u64 {
-            agent = agent.after(&agent.start_session(beginning(), Timestamp(n)).unwrap());
-            agent = agent.after(
-                &agent
-                    .complete_session(json!({ "n": n }), Timestamp(n))
-                    .unwrap(),
-            );
+            agent = agent.then(agent.start_session(beginning(), Timestamp(n)));
+            agent = agent.then(agent.complete_session(json!({ "n": n }), Timestamp(n)));
         }
         assert_eq!(agent.session_history.len(), HISTORY_MAX);
         assert_eq!(agent.session_history[0].summary, Some(json!({ "n": 14 })));
@@ -127,11 +111,7 @@ mod tests {
     #[test]
     fn a_summary_too_long_for_the_history_is_left_out_of_it() {
         let agent = with_session();
-        let after = agent.after(
-            &agent
-                .complete_session(json!("x".repeat(SUMMARY_BYTES_MAX)), T)
-                .unwrap(),
-        );
+        let after = agent.then(agent.complete_session(json!("x".repeat(SUMMARY_BYTES_MAX)), T));
         assert_eq!(after.session_history[0].summary, None);
     }
 

@@ -100,12 +100,7 @@ mod tests {
 
     fn knowing(agent: &Agent, of: &str, keys: &Value) -> Agent {
         let keys = keys.as_object().unwrap().clone();
-        agent.after(
-            &agent
-                .update_preferences(keys, Some(user(of)), T)
-                .unwrap()
-                .unwrap(),
-        )
+        agent.then(agent.update_preferences(keys, Some(user(of)), T))
     }
 
     fn handed(agent: &Agent, keep: Option<AgentRole>) -> Agent {
@@ -138,11 +133,7 @@ mod tests {
     #[test]
     fn a_successor_takes_over_what_is_remembered_and_keeps_what_is_their_own() {
         let agent = knowing(&agent(), "alice", &json!({ "level": 3, "tone": "dry" }));
-        let agent = agent.after(
-            &agent
-                .assign_user(user("bob"), AgentRole::Shared, user("alice"), T)
-                .unwrap(),
-        );
+        let agent = agent.then(agent.assign_user(user("bob"), AgentRole::Shared, user("alice"), T));
         let agent = knowing(&agent, "bob", &json!({ "tone": "warm" }));
         let after = handed(&agent, None);
         assert_eq!(

@@ -137,11 +137,7 @@ mod tests {
 
     fn waiting() -> Agent {
         let agent = with_session();
-        agent.after(
-            &agent
-                .suspend_execution(execution(), question(1), T)
-                .unwrap(),
-        )
+        agent.then(agent.suspend_execution(execution(), question(1), T))
     }
 
     #[test]
@@ -166,7 +162,7 @@ mod tests {
     #[test]
     fn the_answer_to_one_of_several_leaves_the_others_waiting() {
         let agent = waiting();
-        let agent = agent.after(&agent.request_client_action(question(2), T).unwrap());
+        let agent = agent.then(agent.request_client_action(question(2), T));
         let event = agent.answered(call(1), value(), T).unwrap();
         assert!(matches!(event, Event::ResponseReceived(_)));
         let after = agent.after(&event);
@@ -180,7 +176,7 @@ mod tests {
                 .count(),
             1
         );
-        let done = after.after(&after.answered(call(2), value(), T).unwrap());
+        let done = after.then(after.answered(call(2), value(), T));
         assert_eq!((done.is_suspended(), done.total_interactions), (false, 2));
     }
 
@@ -231,11 +227,7 @@ mod tests {
     #[test]
     fn a_withdrawn_question_is_no_interaction() {
         let agent = waiting();
-        let after = agent.after(
-            &agent
-                .withdraw_action(call(1), Withdrawal::TimedOut, T)
-                .unwrap(),
-        );
+        let after = agent.then(agent.withdraw_action(call(1), Withdrawal::TimedOut, T));
         assert_eq!((after.is_suspended(), after.total_interactions), (false, 0));
         assert_eq!(
             after.withdraw_action(call(1), Withdrawal::Cancelled, T),

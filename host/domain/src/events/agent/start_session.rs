@@ -63,7 +63,7 @@ impl Agent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{T, agent, beginning, with_session};
+    use super::super::tests::{T, agent, beginning, code_of, with_session};
     use super::*;
     use crate::agents::session::Phase;
 
@@ -131,9 +131,9 @@ mod tests {
     #[test]
     fn an_archived_agent_starts_no_session() {
         let agent = agent();
-        let archived = agent.after(&agent.archive("x".into(), T).unwrap());
+        let archived = agent.then(agent.archive("x".into(), T));
         assert_eq!(
-            archived.start_session(beginning(), T).unwrap_err().code,
+            code_of(archived.start_session(beginning(), T)),
             "AGENT_ARCHIVED"
         );
     }
@@ -145,7 +145,7 @@ mod tests {
             time_limit_ms: Some(100),
             ..beginning()
         };
-        let after = agent.after(&agent.start_session(limited, Timestamp(7)).unwrap());
+        let after = agent.then(agent.start_session(limited, Timestamp(7)));
         assert_eq!(
             after.active_session.unwrap().expires_at,
             Some(Timestamp(107))

@@ -80,11 +80,7 @@ mod tests {
     #[test]
     fn a_suspended_session_waits_with_its_question_and_where_to_go_on() {
         let agent = with_session();
-        let after = agent.after(
-            &agent
-                .suspend_execution(execution(), question(1), Timestamp(5_000))
-                .unwrap(),
-        );
+        let after = agent.then(agent.suspend_execution(execution(), question(1), Timestamp(5_000)));
         assert!(after.is_suspended() && !agent.is_suspended());
         let Phase::AwaitingClientAction {
             pending,
@@ -114,12 +110,8 @@ mod tests {
                 .message,
             "Cannot request action: no execution state"
         );
-        let agent = agent.after(
-            &agent
-                .suspend_execution(execution(), question(1), T)
-                .unwrap(),
-        );
-        let agent = agent.after(&agent.request_client_action(question(2), T).unwrap());
+        let agent = agent.then(agent.suspend_execution(execution(), question(1), T));
+        let agent = agent.then(agent.request_client_action(question(2), T));
         let session = agent.active_session.unwrap();
         assert_eq!(
             session.phase.pending().cloned().collect::<Vec<_>>(),

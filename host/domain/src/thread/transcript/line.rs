@@ -1,7 +1,8 @@
 //! The lines of a file, one JSON object each, and their fields with their places.
 
-use super::{FILE_BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, WORD_BYTES_MAX};
-use super::{TranscriptFault, Unwritable};
+use super::{
+    FILE_BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, TranscriptFault, Unwritable, WORD_BYTES_MAX,
+};
 use crate::values::json::{self, DEPTH_MAX};
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};

@@ -255,35 +255,20 @@ fn call_that_would_do(arguments: &str, offers: &Offers) -> Option<Value> {
 
 fn tool(name: &str, description: String, arguments: Value) -> ToolDefinition {
     ToolDefinition {
-        name: name.to_owned(),
-        description,
-        arguments,
-        results: None,
-        capabilities: Vec::new(),
         effect: EffectClass::Idempotent,
-        destructive: false,
-        time_limit_ms: None,
+        ..ToolDefinition::reading(name, description, arguments)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Offer, Offers, arguments_of_named, operation_named};
-    use crate::access::tool::{EffectClass, ToolDefinition};
+    use crate::access::tool::ToolDefinition;
     use crate::work::delegate::{NAME, Target, parse};
     use serde_json::{Value, json};
 
     fn tool(name: &str, arguments: Value) -> ToolDefinition {
-        ToolDefinition {
-            name: name.to_owned(),
-            description: String::new(),
-            arguments,
-            results: None,
-            capabilities: Vec::new(),
-            effect: EffectClass::ReadOnly,
-            destructive: false,
-            time_limit_ms: None,
-        }
+        ToolDefinition::reading(name, String::new(), arguments)
     }
 
     fn tools(names: &[&str]) -> Vec<ToolDefinition> {

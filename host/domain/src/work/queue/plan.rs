@@ -1,8 +1,7 @@
 //! The plan of a driver that is free or at a boundary: which inputs it claims now, and in which
 //! form they enter the thread.
 
-use super::waiting::OverflowNotice;
-use super::waiting::{Grouping, Queue, WaitKind, WaitingInput, are_of_one_route};
+use super::waiting::{Grouping, OverflowNotice, Queue, WaitKind, WaitingInput, are_of_one_route};
 use super::{COLLECTED_BYTES_MAX, COLLECTED_TITLE, JOINED_INPUTS_MAX};
 use crate::access::user::UserId;
 use crate::values::time::Timestamp;

@@ -1,21 +1,11 @@
 //! The sections of a prompt: their texts, their order, and when there is nothing to say.
 
 use super::*;
-use crate::access::tool::EffectClass;
 use crate::work::panels::{Panel, PanelContext};
 use serde_json::json;
 
 fn tool(name: &str, description: &str) -> ToolDefinition {
-    ToolDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        arguments: json!({ "type": "object" }),
-        results: None,
-        capabilities: Vec::new(),
-        effect: EffectClass::ReadOnly,
-        destructive: false,
-        time_limit_ms: None,
-    }
+    ToolDefinition::reading(name, description, json!({ "type": "object" }))
 }
 
 fn item(item_type: &str, id: &str, name: &str) -> ArtifactItem {

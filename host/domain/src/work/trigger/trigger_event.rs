@@ -150,32 +150,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trigger_event_reads_as_it_is_written() {
-        for (trigger_event, text) in [
-            (
-                TriggerEvent::Due {
-                    due: Timestamp(1),
-                    missed: 0,
-                },
-                r#"{"kind":"due","due":1}"#,
-            ),
-            (
-                TriggerEvent::Heartbeat {
-                    due: Timestamp(1),
-                    checklist: Some("- mail".to_owned()),
-                },
-                r#"{"kind":"heartbeat","due":1,"checklist":"- mail"}"#,
-            ),
-        ] {
-            assert_eq!(serde_json::to_string(&trigger_event).unwrap(), text);
-            assert_eq!(
-                serde_json::from_str::<TriggerEvent>(text).unwrap(),
-                trigger_event
-            );
-        }
-    }
-
-    #[test]
     fn only_what_brings_no_words_from_outside_is_unmarked() {
         let beat = |checklist: Option<&str>| TriggerEvent::Heartbeat {
             due: Timestamp(1),

@@ -315,12 +315,7 @@ mod tests {
     use serde_json::json;
 
     fn action(props: Value) -> ClientAction {
-        ClientAction {
-            widget: "file_upload".to_owned(),
-            props,
-            response_schema: None,
-            lock_input: false,
-        }
+        ClientAction::of("file_upload", props)
     }
 
     fn file(content: &[u8], name: &str, media_type: &str) -> File {

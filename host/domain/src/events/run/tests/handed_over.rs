@@ -12,28 +12,8 @@ use crate::work::budget::Amount;
 use crate::work::delegate::DelegateAddress;
 use crate::work::step::{Decision, Failure, News};
 
-/// Returns what a run's first step starts for others.
-fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
-    Operation {
-        id: OperationId::mint(run.started.run, 0, "d"),
-        key: "d".into(),
-        step: 0,
-        place: 0,
-        performer,
-        effect,
-        time_limit_ms: None,
-        deadline: None,
-        answers: None,
-        in_thread: false,
-        reserved: Default::default(),
-        approval: None,
-    }
-}
-
-#[test]
-fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first() {
-    let arguments = r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"}}"#;
-    let performer = Performer::Agent {
+fn worker(arguments: &str) -> Performer {
+    Performer::Agent {
         agent: AgentId(Uuid::from_u128(5)),
         session: SessionId(Uuid::from_u128(6)),
         input: InputId(Uuid::from_u128(7)),
@@ -41,7 +21,21 @@ fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first(
         message: None,
         since: NOW,
         queued: false,
-    };
+    }
+}
+
+/// Returns what a run's first step starts for others.
+fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
+    Operation {
+        effect,
+        ..operation_of(OperationId::mint(run.started.run, 0, "d"), "d", performer)
+    }
+}
+
+#[test]
+fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first() {
+    let arguments = r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"}}"#;
+    let performer = worker(arguments);
     let mut run = begun();
     let operation = Operation {
         deadline: Some(NOW),
@@ -106,12 +100,7 @@ fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
             settled.outcome,
             OperationOutcome::Parts { parts: reported() }
         );
-        let run = run
-            .apply(&Event::RunSettled(RunSettled {
-                run: begun().started.run,
-                settled: vec![*settled],
-            }))
-            .unwrap();
+        let run = settled_in(&run, vec![*settled]);
         assert_eq!(
             run.spent_so_far(),
             Amount {
@@ -144,15 +133,7 @@ fn read_of(tool: &str, performer: Performer, ended: Ended) -> String {
 #[test]
 fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
     let arguments = r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"}}"#;
-    let task = || Performer::Agent {
-        agent: AgentId(Uuid::from_u128(5)),
-        session: SessionId(Uuid::from_u128(6)),
-        input: InputId(Uuid::from_u128(7)),
-        delegation: Some(arguments.to_owned()),
-        message: None,
-        since: NOW,
-        queued: false,
-    };
+    let task = || worker(arguments);
     let refused = || Performer::Refused {
         outcome: OperationOutcome::Denied,
         untrusted: false,
@@ -208,15 +189,7 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
 fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that() {
     let arguments =
         r#"{"target":"worker","operation":"read_file","parameters":{"path":"/data/a"}}"#;
-    let performer = Performer::Agent {
-        agent: AgentId(Uuid::from_u128(5)),
-        session: SessionId(Uuid::from_u128(6)),
-        input: InputId(Uuid::from_u128(7)),
-        delegation: Some(arguments.to_owned()),
-        message: None,
-        since: NOW,
-        queued: false,
-    };
+    let performer = worker(arguments);
     let fail = Decision::Fail {
         reason: "`read_file` of `/data/a`: why".into(),
     };

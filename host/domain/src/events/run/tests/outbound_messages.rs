@@ -10,18 +10,14 @@ use crate::work::outbound_message::DELIVERED;
 /// Starts an outbound message, the nth of its step, that has to be answered within a second.
 fn delivered(run: &mut Run, key: &str, place: u32) -> OperationId {
     let operation = Operation {
-        id: OperationId::mint(run.started.run, 0, key),
-        key: key.into(),
-        step: 0,
         place,
-        performer: Performer::External { messages: vec![1] },
         effect: EffectClass::Idempotent,
-        time_limit_ms: None,
         deadline: Some(NOW.plus_ms(1_000)),
-        answers: None,
-        in_thread: false,
-        reserved: Default::default(),
-        approval: None,
+        ..operation_of(
+            OperationId::mint(run.started.run, 0, key),
+            key,
+            Performer::External { messages: vec![1] },
+        )
     };
     run.start(&operation, NOW);
     operation.id
@@ -31,12 +27,8 @@ fn delivered(run: &mut Run, key: &str, place: u32) -> OperationId {
 fn tried(run: &mut Run, operation: OperationId, state: &[u8], due: Timestamp) {
     let segment = run.open[&operation].segment + 1;
     let continuation = Continuation {
-        operation,
-        segment,
         state: state.to_vec(),
-        pause: Pause::Until { due },
-        active_ms: 0,
-        call: None,
+        ..continuing(operation, segment, Pause::Until { due })
     };
     run.advance(&Event::OperationContinued(continuation))
         .unwrap();
@@ -112,7 +104,7 @@ fn what_is_said_upon_an_answer_from_elsewhere_carries_the_mark_itself() {
         let said = stepped.said.iter();
         said.map(|message| message.untrusted).collect()
     };
-    let goes_on = wait(vec![asking_a_model("m")], Until::Any).decision;
+    let goes_on = asking("m").decision;
     let heard = says("It says yes.", goes_on);
     let (run, stepped) = step(&run, vec![], &[], heard, EffectClass::ReadOnly);
     assert_eq!(marks(&stepped), [true]);
@@ -150,7 +142,7 @@ fn cut(left_out_through: u64) -> PromptCut {
 }
 
 fn asked(run: &Run, key: &str) -> Run {
-    let request = wait(vec![asking_a_model(key)], Until::Any);
+    let request = asking(key);
     let arrived = run
         .by_key("m1")
         .map(|_| says(run, None, None))
@@ -176,16 +168,11 @@ fn made(run: Run, key: &str, cut: PromptCut) -> Run {
 
 fn attempt(model: &str, input_tokens: u64) -> Attempt {
     Attempt {
-        provider: "p".into(),
-        model: model.into(),
         usage: Some(Usage {
             input_tokens,
             ..Usage::default()
         }),
-        cost_micros: None,
-        wall_ms: 1,
-        error: None,
-        reserved: None,
+        ..attempt_at(model)
     }
 }
 

@@ -116,7 +116,7 @@ fn program_says(run: &Run, own_calls: &[&str], untrusted: bool) -> Settlement {
 }
 
 fn asked() -> Run {
-    let wait = wait(vec![asking_a_model("m1")], Until::Any);
+    let wait = asking("m1");
     let words = [words("hello")];
     step(&begun(), vec![], &words, wait, EffectClass::Idempotent).0
 }
@@ -127,7 +127,7 @@ fn the_reply_of_a_program_with_tools_of_its_own_is_marked() {
         let run = asked();
         let settled = program_says(&run, &[], untrusted);
         assert_eq!(settled.is_untrusted(), untrusted);
-        let wait = wait(vec![asking_a_model("m2")], Until::Any);
+        let wait = asking("m2");
         let (run, _) = step(&run, vec![settled], &[], wait, EffectClass::Idempotent);
         assert_eq!(
             run.is_untrusted(),
@@ -143,7 +143,7 @@ fn the_number_of_calls_is_that_of_the_calls_made_and_not_of_a_budget() {
     let mut run = asked();
     run.spending.delegated.calls = 25;
     let settled = program_says(&run, &["WebFetch", "Bash"], true);
-    let next = wait(vec![asking_a_model("m2")], Until::Any);
+    let next = asking("m2");
     let (run, _) = step(&run, vec![settled], &[], next, EffectClass::Idempotent);
     assert_eq!(run.calls_made(), 2);
     let names: Vec<String> = run
@@ -158,18 +158,8 @@ fn the_number_of_calls_is_that_of_the_calls_made_and_not_of_a_budget() {
 
 fn operation(id: OperationId, key: &str, performer: Performer) -> Operation {
     Operation {
-        id,
-        key: key.into(),
-        step: 0,
-        place: 0,
-        performer,
-        effect: EffectClass::ReadOnly,
-        time_limit_ms: None,
         deadline: Some(NOW.plus_ms(10)),
-        answers: None,
-        in_thread: false,
-        reserved: Default::default(),
-        approval: None,
+        ..operation_of(id, key, performer)
     }
 }
 
@@ -285,13 +275,7 @@ fn calls_that_are_made_one_by_one_wait_for_those_before_them() {
     let turns = |run: &Run| [first, second].map(|call| is_its_turn(run, call));
     assert_eq!(turns(&run), [true, false]);
     let settled = Settlement::new(first, OperationOutcome::Denied, NOW);
-    let run = run
-        .clone()
-        .apply(&Event::RunSettled(RunSettled {
-            run: run.started.run,
-            settled: vec![settled],
-        }))
-        .unwrap();
+    let run = settled_in(&run, vec![settled]);
     assert!(is_its_turn(&run, second));
 }
 
@@ -299,7 +283,7 @@ fn calls_that_are_made_one_by_one_wait_for_those_before_them() {
 
 #[test]
 fn a_step_that_is_shown_a_marked_history_marks_its_run_from_then_on() {
-    let ask = |key: &str| wait(vec![asking_a_model(key)], Until::Any);
+    let ask = |key: &str| asking(key);
     let run = begun();
     let mut taken = intake(&run, vec![], &[words("hello")], SALT);
     assert!(!run.is_untrusted_with(&taken));
@@ -322,8 +306,8 @@ fn what_cut_a_tool_off_is_in_the_tools_own_words_and_marked() {
         open.sent = sent.then_some(open.segment);
         assert!(lost(&open, crashed(), NOW).is_untrusted(), "{sent}");
     }
-    let ask = wait(vec![asking_a_model("m1")], Until::Any);
-    let (run, _) = step(&begun(), vec![], &[words("hi")], ask, EffectClass::ReadOnly);
+    let ask = asking("m1");
+    let (run, _) = first_step(ask);
     let open = run.open.into_values().next().unwrap();
     assert!(!lost(&open, crashed(), NOW).is_untrusted());
 }
@@ -347,12 +331,8 @@ fn a_run_counts_all_that_its_calls_leave_between_their_segments() {
     ];
     for (operation, pause) in operations.into_iter().zip(pauses) {
         let continued = Continuation {
-            operation,
-            segment: 1,
             state: vec![0; 1_000],
-            pause,
-            active_ms: 0,
-            call: None,
+            ..continuing(operation, 1, pause)
         };
         run = run.apply(&Event::OperationContinued(continued)).unwrap();
     }

@@ -28,7 +28,7 @@
 use super::{Blocks, made_by, parts};
 use crate::thread::message::{Message, Part, Role};
 use crate::thread::model::Usage;
-use crate::thread::transcript::adopt::{self, Adopted, Answered, Dropped, ForeignMessage};
+use crate::thread::transcript::adopt::{self, Answered, Dropped, ForeignMessage};
 use crate::thread::transcript::exact::{self, Collected};
 use crate::thread::transcript::line::{self, Fields, Line, OWN_DEPTH_MAX, Records, Written};
 use crate::thread::transcript::{
@@ -379,19 +379,9 @@ impl Thread {
             ));
         };
         let session = adopt::session_id(&id);
-        let Adopted {
-            turns,
-            homes,
-            faults,
-        } = adopt::turns(
-            &self.said,
-            self.said.len().checked_sub(1),
-            session,
-            adoption,
-        )?;
-        for fault in faults {
-            self.dropped.passed_over.add(fault)?;
-        }
+        let head = self.said.len().checked_sub(1);
+        let passed_over = &mut self.dropped.passed_over;
+        let (turns, homes) = adopt::turns(&self.said, head, session, adoption, passed_over)?;
         let header = Header {
             session,
             name: None,

@@ -1,7 +1,6 @@
 //! Reading a person's words or pressed button as the answer to a question.
 
-use super::{ButtonValue, Pressed};
-use super::{bounds, code_of, is_skippable, offered, options};
+use super::{ButtonValue, Pressed, bounds, code_of, is_skippable, offered, options};
 use crate::access::tool::ClientAction;
 use crate::values::id::OperationId;
 use crate::work::approval;
