@@ -9,19 +9,17 @@
 //! - what an author says of a component, and wants for it: `manifest.rs`
 //! - grants, and the part that a call is bound to: `grant.rs`; folders, their patterns and quotas,
 //!   how they lie to each other, and those of single users, agents and sessions:
-//!   `grant/directory.rs`, `glob.rs`, `grant/placing.rs`, `grant/owned.rs`; buckets and secrets:
+//!   `glob.rs`, `grant/placing.rs`, `grant/owned.rs`; buckets and secrets:
 //!   `grant/bucket.rs`, `grant/secret.rs`
-//! - keys and values in a bucket, and what a call has written: `bucket.rs`, `bucket/overlay.rs`
+//! - keys and values in a bucket, and what a call has written: `bucket.rs`
 //! - the rule that decided about a call: `ruling.rs`; `agents/authority.rs` decides
 //! - tools that are called only when a user has agreed: `confirm.rs`; the question is in
 //!   `work/approval.rs`
 //! - requests that a component may send: `egress.rs`, and in `egress/` the URL
 //!   (`request_target.rs`), patterns (`host.rs`, `path.rs`), addresses that nobody dials
-//!   (`address.rs`, `address/ranges.rs`), headers (`header.rs`), the grant and the decision
-//!   (`grant.rs`, `permit.rs`), the record (`traffic.rs`)
+//!   (`address.rs`), headers (`header.rs`), the grant (`grant.rs`)
 //! - the place of a secret in a request: `egress/placeholder.rs`
-//! - values of secrets, and their echoes: `secret.rs`, `redact.rs` (`needle.rs`: the forms of one,
-//!   `scan.rs`: the search, `escape.rs`: escapes)
+//! - values of secrets, and their echoes: `secret.rs`, `redact.rs` (`escape.rs`: escapes)
 
 pub mod artifact;
 pub mod bucket;

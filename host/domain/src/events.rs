@@ -2,9 +2,7 @@
 //!
 //! ## Where things are
 //!
-//! - kinds of events: `event.rs`, `event/kinds.rs`; payloads, one file a subject: `agent.rs`,
-//!   `boundary.rs`, `connector.rs`, `host.rs`, `input.rs`, `key.rs`, `keyvalue.rs`, `label.rs`,
-//!   `purge.rs`, `run.rs`, `session.rs` in `event/`
+//! - kinds of events: `event.rs`; payloads, one file a subject, in `event/`
 //! - an event with what is stored beside it: `event/record.rs`
 //! - events of older versions, and the oldest program that may read a store: `event/upcast.rs`,
 //!   `event/reader.rs`; stored payloads are in `tests/golden/`
@@ -16,8 +14,7 @@
 //! - the run: `run.rs`, and in `run/` what wakes an agent (`intake.rs`), what its decision leads to
 //!   (`check.rs`, `decide.rs`, `effects.rs`), attempts at models (`attempt.rs`), outcomes
 //!   (`settle.rs`), the end (`end.rs`), open operations after a restart (`recover.rs`), what is
-//!   spent (`spending.rs`), content from outside (`taint.rs`), the steps of a compaction
-//!   (`compact.rs`)
+//!   spent (`spending.rs`), the steps of a compaction (`compact.rs`)
 //! - sessions as labels on a thread: `session_label.rs`
 //! - telemetry, which is told of events and not stored: `telemetry.rs`, `telemetry/`
 //! - import of the old system's sessions (can go): `import.rs`,

@@ -11,8 +11,8 @@
 //! - the mark of a reply that is not whole: `cut_off.rs`
 //! - whose words a message is, as clients and models see it: `speaker.rs`
 //! - content that is too long and kept as a blob: `spill.rs`
-//! - compaction of a thread that fills its model's window: `compaction.rs` (`cut.rs`: where it is
-//!   cut, `material.rs`: what a model is given); `events/run/compact.rs` has the steps of such a
+//! - compaction of a thread that fills its model's window: `compaction.rs`;
+//!   `events/run/compact.rs` has the steps of such a
 //!   run
 //! - the recorded cut of a run's prompts, when tool results outgrow the window: `prompt_cut.rs`
 //! - what a model thought, as far as its provider shows it: `thinking.rs`

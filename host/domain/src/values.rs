@@ -9,8 +9,8 @@
 //! - points in time, and time on a host whose wall clock may jump: `time.rs`, `clock.rs`, which the
 //!   broker's `clock.rs` reads
 //! - JSON from outside, and how deep it may be nested: `json.rs`
-//! - JSON Schemas that are taken: `schema.rs` (`graph.rs`: of which schemas one is made,
-//!   `count.rs`: comparisons, `pattern.rs`: regular expressions); the broker's `schemas.rs`
+//! - JSON Schemas that are taken: `schema.rs` (`graph.rs`: of which schemas one is made);
+//!   the broker's `schemas.rs`
 //!   compares documents with them
 //! - error codes, what each says of another try, and their categories: `error_code.rs`
 //! - files that a user hands over: `file.rs`; widgets that take files are in

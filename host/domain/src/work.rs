@@ -4,14 +4,14 @@
 //!
 //! - a step: what goes in and comes out, and its frozen view: `step.rs`, `basis.rs`
 //! - operations and their outcomes: `operation.rs`
-//! - the queue: `queue.rs`, and in `queue/` the modes (`mode.rs`), the other settings
-//!   (`settings.rs`, `directive.rs`), what becomes of a message that arrives (`arrive.rs`), what
-//!   waits (`waiting.rs`), what is taken next (`plan.rs`), what is dropped (`overflow.rs`)
+//! - the queue: `queue.rs`, and in `queue/` modes, settings and directives (`settings.rs`), what
+//!   waits, what becomes of a message that arrives and what is dropped (`waiting.rs`), what is
+//!   taken next (`plan.rs`)
 //! - calls that a user approves first: `approval.rs`
 //! - depth of dispatches, and who may wait for whom: `dispatch.rs`, `dispatch/waits.rs`; who waits
 //!   for room: `dispatch/blocked.rs`
-//! - `dispatch_to_agent`, `reply_to_caller`, `agents_message`: `talk.rs`,
-//!   `direct_message/arguments.rs`, `direct_message/result.rs`
+//! - `dispatch_to_agent`, `reply_to_caller`, `agents_message`: `direct_message.rs`,
+//!   `direct_message/arguments.rs`
 //! - `delegate`, its table and its result: `delegate.rs`, `delegate/operations.rs`,
 //!   `delegate/result.rs`
 //! - outbound messages to agents that are programs elsewhere: `outbound_message.rs`

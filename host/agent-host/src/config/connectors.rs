@@ -2,7 +2,7 @@
 //! against what their components say of themselves.
 
 use super::document::Config;
-use super::finding::{Finding, error, error_within, meant, warning};
+use super::finding::{Finding, error, faults_within, meant, warning};
 use super::{finding, hooks, secrets, turn_limits};
 use broker::Catalogue;
 use domain::connector::{CONNECTORS_MAX, ConnectorSpec, DIRECT, WebhookCheck};
@@ -34,12 +34,7 @@ fn check_one(
 ) {
     let section = format!("connectors.{name}");
     let key = |field: &str| format!("{section}.{field}");
-    let wrong = spec.check();
-    findings.extend(
-        wrong
-            .err()
-            .map(|wrong| error_within(&section, &wrong.to_string())),
-    );
+    findings.extend(faults_within(&section, spec.faults()));
     let no_agent = finding::no_agent(config, &spec.agent);
     findings.extend(no_agent.map(|message| error(key("agent"), message)));
     for Named { field, secret } in secrets_of(spec) {
@@ -229,7 +224,7 @@ async fn of_connector(
         return Some(error(format!("{section}.component"), message));
     };
     if let Err(wrong) = spec.check_abilities(&description.abilities) {
-        return Some(error_within(&section, &wrong.to_string()));
+        return faults_within(&section, [wrong]).next();
     }
     let configured = Configured {
         component,

@@ -5,6 +5,7 @@ use super::check;
 use super::component::{BUILT_INS, built_in_names};
 use super::document::Config;
 use domain::definition::DefinitionId;
+use domain::trigger::SpecFault;
 use serde::Serialize;
 use serde_path_to_error::{Path, Segment};
 use std::fmt;
@@ -57,17 +58,15 @@ pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Fin
     }
 }
 
-/// Makes an error of a text that begins with a field of a section: `field: what is wrong with it`.
-/// A text without a field is about the section.
-pub(super) fn error_within(section: &str, text: &str) -> Finding {
-    let is_field = |field: &str| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._[]-".contains(c);
-        !field.is_empty() && field.chars().all(is_plain)
-    };
-    match text.split_once(": ").filter(|(field, _)| is_field(field)) {
-        Some((field, message)) => error(format!("{section}.{field}"), message),
-        None => error(section, text),
-    }
+/// Makes errors of the faults in a section.
+pub(super) fn faults_within(
+    section: &str,
+    faults: impl IntoIterator<Item = SpecFault>,
+) -> impl Iterator<Item = Finding> {
+    faults.into_iter().map(move |fault| {
+        let message = format!("{}; {}", fault.message, fault.fix);
+        error(format!("{section}.{}", fault.field), message)
+    })
 }
 
 /// Maximum distance at which an unknown key counts as a typing error of a known one. It is the

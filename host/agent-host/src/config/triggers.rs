@@ -2,7 +2,7 @@
 //! itself are in `connectors.rs`.
 
 use super::document::Config;
-use super::finding::{Finding, Severity, error, meant, warning};
+use super::finding::{Finding, Severity, error, faults_within, meant, warning};
 use super::{agents, finding, hooks, patterns, secrets};
 use domain::definition::DefinitionId;
 use domain::grant::FolderPattern;
@@ -80,11 +80,7 @@ impl Checked<'_> {
                            \"local\"";
             findings.push(error(self.key("user"), message));
         }
-        let faults = spec.faults().into_iter();
-        findings.extend(faults.map(|fault| {
-            let message = format!("{}; {}", fault.message, fault.fix);
-            error(self.key(&fault.field), message)
-        }));
+        findings.extend(faults_within(self.section, spec.faults()));
         let no_component = finding::no_component(config, spec.component());
         findings.extend(no_component.map(|message| error(self.key("component"), message)));
         let no_model = spec.model.as_ref();

@@ -89,14 +89,13 @@ mod tests {
 
     fn listing() -> ToolDefinition {
         ToolDefinition {
-            name: "lists_items".to_owned(),
-            description: "Lists items.".to_owned(),
-            arguments: json!({ "type": "object", "properties": { "type": {} } }),
             results: Some(json!({ "type": "object", MARK: true })),
             capabilities: vec!["lists.read".to_owned()],
-            effect: EffectClass::ReadOnly,
-            destructive: false,
-            time_limit_ms: None,
+            ..ToolDefinition::reading(
+                "lists_items",
+                "Lists items.",
+                json!({ "type": "object", "properties": { "type": {} } }),
+            )
         }
     }
 

@@ -15,21 +15,17 @@
 //! role and the parent of an agent follow from its path and are stored when the agent is made.
 //! Later readings of the path only check them.
 
-mod build;
 mod config;
 mod connector;
 mod error;
-mod fetch;
 mod kind;
-mod parse;
 mod rules;
 mod segment;
 mod subtree;
 mod target;
-#[cfg(test)]
-mod tests;
-mod user_rules;
 
+use crate::access::user::{RESERVED_WORDS, USER_BYTES_MAX, UserId};
+use crate::values::text::{serde_as_text, words};
 pub use config::{
     AGENT_NAME_BYTES_MAX, AgentConfig, AgentConfigError, DESCRIPTION_BYTES_MAX, PROMPT_BYTES_MAX,
     USERNAME_BYTES_MAX, WORKSPACE_DIR_BYTES_MAX,
@@ -38,19 +34,17 @@ pub use connector::{
     ConnectorKey, ConnectorKeyError, EXTERNAL_ID_BYTES_MAX, NoReplyTarget, ReplyTarget,
 };
 pub use error::{Allowed, PathError};
-pub use fetch::{FetchStrategy, NotAStrategy};
 pub use kind::{ModelRole, NotAKind, PathKind};
 pub use rules::{
     PATH_RULES_MAX, PathAccess, PathPermit, PathRule, PathRules, PathVerdict, TooManyRules,
+    UserRule, UserRules,
 };
 pub use segment::{ConnectorName, Name, NotASegment, SegmentFault, Tag};
-pub use subtree::{Subtree, SubtreeError};
-pub use target::{PostTarget, PostTargetError};
-pub use user_rules::{UserRule, UserRules};
-
-use crate::access::user::{USER_BYTES_MAX, UserId};
-use crate::values::text::words;
+use segment::{fault_of_user, shown};
 use std::fmt;
+use std::str::{FromStr, Split};
+pub use subtree::{Subtree, SubtreeError};
+pub use target::{FetchStrategy, NotAStrategy, PostTarget, PostTargetError};
 
 /// Bytes of a path.
 pub const PATH_BYTES_MAX: usize = 1_024;
@@ -258,3 +252,245 @@ impl schemars::JsonSchema for AgentPath {
         })
     }
 }
+
+// Building paths. A root from valid names always fits; a path below another one may be too long.
+
+impl AgentPath {
+    /// `/<user>/<connector>`: the agent behind a connector.
+    #[must_use]
+    pub fn connector(user: UserId, connector: ConnectorName) -> Self {
+        Self::from_parts(Root::Connector { user, connector }, Vec::new())
+    }
+
+    /// `/<user>/agent/<name>`: a named agent.
+    #[must_use]
+    pub fn agent(user: UserId, name: Name) -> Self {
+        Self::named(user, Folder::Agent, name)
+    }
+
+    /// `/<user>/cron/<name>`: an agent that a schedule runs.
+    #[must_use]
+    pub fn cron(user: UserId, name: Name) -> Self {
+        Self::named(user, Folder::Cron, name)
+    }
+
+    /// `/<user>/task/<name>`: work that is done once.
+    #[must_use]
+    pub fn task(user: UserId, name: Name) -> Self {
+        Self::named(user, Folder::Task, name)
+    }
+
+    /// `/<user>/subuser/<name>`: the gateway to a user below this one.
+    #[must_use]
+    pub fn subuser(user: UserId, name: Name) -> Self {
+        Self::named(user, Folder::Subuser, name)
+    }
+
+    /// `/<user>/app/<name>`: an agent of one of the user's apps.
+    #[must_use]
+    pub fn app(user: UserId, name: Name) -> Self {
+        Self::named(user, Folder::App, name)
+    }
+
+    /// `/system/<tag>`: an agent of the host's own.
+    #[must_use]
+    pub fn system(tag: Tag) -> Self {
+        Self::from_parts(Root::System(tag), Vec::new())
+    }
+
+    /// `<self>/sub/<index>`: an agent that this one spawned. Indices of `sub` and `search` come
+    /// from one counter of the parent, and none is ever reused.
+    ///
+    /// # Errors
+    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than
+    /// [`PATH_SEGMENTS_MAX`].
+    pub fn sub(&self, index: u32) -> Result<Self, PathError> {
+        self.below(Suffix::Sub(index))
+    }
+
+    /// `<self>/memory`: the agent that extracts memories from this one's chats.
+    ///
+    /// # Errors
+    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than
+    /// [`PATH_SEGMENTS_MAX`].
+    pub fn memory(&self) -> Result<Self, PathError> {
+        self.below(Suffix::Memory)
+    }
+
+    /// `<self>/search/<index>`: an agent that searches this one's memory. See [`AgentPath::sub`]
+    /// for the index.
+    ///
+    /// # Errors
+    /// The path would be longer than [`PATH_BYTES_MAX`], or have more segments than
+    /// [`PATH_SEGMENTS_MAX`].
+    pub fn search(&self, index: u32) -> Result<Self, PathError> {
+        self.below(Suffix::Search(index))
+    }
+
+    fn named(user: UserId, folder: Folder, name: Name) -> Self {
+        Self::from_parts(Root::Named { user, folder, name }, Vec::new())
+    }
+
+    fn below(&self, suffix: Suffix) -> Result<Self, PathError> {
+        let mut suffixes = self.suffixes.clone();
+        suffixes.push(suffix);
+        let path = Self::from_parts(self.root.clone(), suffixes);
+        let bytes = path.text.len();
+        let segments = path.text.matches('/').count();
+        if bytes > PATH_BYTES_MAX {
+            return Err(PathError::TooLong { bytes });
+        }
+        if segments > PATH_SEGMENTS_MAX {
+            Err(PathError::TooDeep { segments })
+        } else {
+            Ok(path)
+        }
+    }
+}
+
+// Reading paths from left to right, so that each segment has one meaning at its position.
+
+/// The state of reading a path.
+struct Reader<'a> {
+    path: &'a str,
+    segments: Split<'a, char>,
+    /// The number of the segment that was read last, from 1.
+    place: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Option<&'a str> {
+        let segment = self.segments.next()?;
+        self.place += 1;
+        Some(segment)
+    }
+
+    fn needs(&mut self, allowed: Allowed) -> Result<&'a str, PathError> {
+        self.next().ok_or_else(|| PathError::Ends {
+            path: self.shown(),
+            place: self.place + 1,
+            allowed,
+        })
+    }
+
+    /// Returns the error for the segment that was read last.
+    fn wrong(&self, segment: &str, fault: SegmentFault, allowed: Allowed) -> PathError {
+        PathError::Segment {
+            path: self.shown(),
+            place: self.place,
+            segment: shown(segment),
+            fault,
+            allowed,
+        }
+    }
+
+    /// The whole path, which is short because a longer one is not read.
+    fn shown(&self) -> String {
+        self.path.escape_debug().to_string()
+    }
+
+    fn root(&mut self) -> Result<Root, PathError> {
+        let first = self.needs(Allowed::User)?;
+        if first == "system" {
+            let tag = self.needs(Allowed::Tag)?;
+            return Tag::check(tag)
+                .map(Root::System)
+                .map_err(|fault| self.wrong(tag, fault, Allowed::Tag));
+        }
+        let user = first
+            .parse()
+            .map_err(|_| self.wrong(first, fault_of_user(first), Allowed::User))?;
+        let second = self.needs(Allowed::Second)?;
+        let Some(folder) = Folder::ALL
+            .into_iter()
+            .find(|folder| folder.as_str() == second)
+            .filter(|folder| *folder != Folder::App || self.names_an_app())
+        else {
+            let connector = ConnectorName::check(second)
+                .map_err(|fault| self.wrong(second, fault, Allowed::Second))?;
+            return Ok(Root::Connector { user, connector });
+        };
+        let name = self.needs(Allowed::Name)?;
+        let name = Name::check(name).map_err(|fault| self.wrong(name, fault, Allowed::Name))?;
+        Ok(Root::Named { user, folder, name })
+    }
+
+    /// Returns whether the name of an app follows. A connector may have the name `app`. Then its
+    /// segment is the last, or is followed by what may follow an agent's path.
+    fn names_an_app(&self) -> bool {
+        match self.segments.clone().next() {
+            None | Some("sub" | "memory" | "search") => false,
+            Some(_) => true,
+        }
+    }
+
+    fn suffix(&mut self, word: &str) -> Result<Suffix, PathError> {
+        match word {
+            "sub" => self.index().map(Suffix::Sub),
+            "search" => self.index().map(Suffix::Search),
+            "memory" => Ok(Suffix::Memory),
+            "" => Err(self.wrong(word, SegmentFault::Empty, Allowed::Suffix)),
+            word if RESERVED_WORDS.contains(&word) => {
+                Err(self.wrong(word, SegmentFault::Reserved, Allowed::Suffix))
+            }
+            word => Err(self.wrong(word, SegmentFault::Unknown, Allowed::Suffix)),
+        }
+    }
+
+    fn index(&mut self) -> Result<u32, PathError> {
+        let text = self.needs(Allowed::Index)?;
+        index(text).map_err(|fault| self.wrong(text, fault, Allowed::Index))
+    }
+}
+
+/// A number in its one spelling; `+1`, `01` and `1_0` are refused.
+fn index(text: &str) -> Result<u32, SegmentFault> {
+    if text.is_empty() {
+        return Err(SegmentFault::Empty);
+    }
+    if let Some(sign) = text.chars().find(|sign| !sign.is_ascii_digit()) {
+        return Err(SegmentFault::Sign(sign));
+    }
+    if text.len() > 1 && text.starts_with('0') {
+        return Err(SegmentFault::LeadingZero);
+    }
+    // It has only digits, so the only fault is that it is larger than any index.
+    text.parse().map_err(|_| SegmentFault::TooLarge)
+}
+
+serde_as_text!(AgentPath::from_str);
+
+impl FromStr for AgentPath {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        if text.len() > PATH_BYTES_MAX {
+            return Err(PathError::TooLong { bytes: text.len() });
+        }
+        let Some(inside) = text.strip_prefix('/') else {
+            return Err(PathError::NotAbsolute { given: shown(text) });
+        };
+        let segments = inside.split('/').count();
+        if segments > PATH_SEGMENTS_MAX {
+            return Err(PathError::TooDeep { segments });
+        }
+        let mut reader = Reader {
+            path: text,
+            segments: inside.split('/'),
+            place: 0,
+        };
+        let root = reader.root()?;
+        let mut suffixes = Vec::new();
+        while let Some(word) = reader.next() {
+            suffixes.push(reader.suffix(word)?);
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            root,
+            suffixes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -37,9 +37,6 @@ impl SectionName {
     /// Returns whether it may differ between two runs of an unchanged configuration.
     #[must_use]
     pub fn is_volatile(self) -> bool {
-        match self {
-            Self::ArtifactItems | Self::ArtifactsPanels => true,
-            Self::Tools | Self::Skills | Self::MessageContext | Self::AvailableAgents => false,
-        }
+        matches!(self, Self::ArtifactItems | Self::ArtifactsPanels)
     }
 }

@@ -6,23 +6,19 @@
 //! also a skill without a component. None of these are files of the machine: they are texts in
 //! memory.
 
-mod flags;
 mod folder;
-mod frozen;
 mod head;
-#[cfg(test)]
-mod tests;
 
-pub use flags::{flags_of, kinds_of, schemas_of};
+use super::definition::ToolExposure;
+use crate::access::tool::ToolDefinition;
+use crate::agents::definition::Definition;
+use crate::values::shown::{first_sentence, visible};
 pub use folder::{
     ALL_FOLDERS_BYTES_MAX, DESCRIPTION_CHARS_MAX, FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX,
     SkillFault, SkillFolder,
 };
 pub use head::HeadFault;
-
-use super::definition::{Definition, ToolExposure};
-use crate::access::tool::{EffectClass, ToolDefinition};
-use crate::values::shown::{first_sentence, visible};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -255,9 +251,9 @@ impl SkillSet {
 /// Returns the tool through which an agent uses its skills.
 #[must_use]
 pub fn bash() -> ToolDefinition {
-    ToolDefinition {
-        name: BASH.to_owned(),
-        description: format!(
+    ToolDefinition::reading(
+        BASH,
+        format!(
             "Reads skills and uses them. This is no system shell: no process is started, and there \
              is no network and no file but those below {ROOT}, which are read-only. It knows pipes, \
              `&&`, `||`, `;`, quotes, `NAME=value`, `$NAME`, `$(command)`, `2>&1`; no loops, \
@@ -269,7 +265,7 @@ pub fn bash() -> ToolDefinition {
              <tool> --flag value`, `<id>-cli <tool> --json '{{…}}'`, `<id>-cli [<tool>] --help`. \
              Read the SKILL.md of a skill before you use it."
         ),
-        arguments: json!({
+        json!({
             "type": "object",
             "properties": {
                 "command": {
@@ -280,12 +276,7 @@ pub fn bash() -> ToolDefinition {
             "required": ["command"],
             "additionalProperties": false,
         }),
-        results: None,
-        capabilities: Vec::new(),
-        effect: EffectClass::ReadOnly,
-        destructive: false,
-        time_limit_ms: None,
-    }
+    )
 }
 
 /// Makes the skill of a component from its tools.
@@ -328,3 +319,239 @@ fn command_text(skill: &Skill) -> String {
         names.join(", ")
     )
 }
+
+// Skills as a run has them: a document that is stored when the run begins, and read back for each
+// of its command lines.
+
+/// A skill in the document.
+#[derive(Serialize, Deserialize)]
+struct FrozenSkill {
+    id: String,
+    description: String,
+    files: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolDefinition>,
+}
+
+impl From<&Skill> for FrozenSkill {
+    fn from(skill: &Skill) -> Self {
+        let files = skill.files.iter();
+        Self {
+            id: skill.id.clone(),
+            description: skill.description.clone(),
+            files: files
+                .map(|(path, text)| (path.clone(), text.to_string()))
+                .collect(),
+            tools: skill.tools.clone(),
+        }
+    }
+}
+
+impl From<FrozenSkill> for Skill {
+    fn from(frozen: FrozenSkill) -> Self {
+        let files = frozen.files.into_iter();
+        Self {
+            id: frozen.id,
+            description: frozen.description,
+            files: files.map(|(path, text)| (path, Arc::from(text))).collect(),
+            tools: frozen.tools,
+        }
+    }
+}
+
+impl SkillSet {
+    /// Returns the document in which the skills are stored, with all files; none without skills.
+    #[must_use]
+    pub fn freeze(&self) -> Option<Vec<u8>> {
+        if self.is_empty() {
+            return None;
+        }
+        let skills: Vec<FrozenSkill> = self.skills().iter().map(FrozenSkill::from).collect();
+        // Texts and schemas have a JSON form.
+        serde_json::to_vec(&skills).ok()
+    }
+
+    /// Reads such a document. None if it is invalid.
+    #[must_use]
+    pub fn thaw(document: &[u8]) -> Option<Self> {
+        let skills: Vec<FrozenSkill> = serde_json::from_slice(document).ok()?;
+        Some(Self::new(skills.into_iter().map(Skill::from).collect()))
+    }
+
+    /// Returns those of the skills that a definition still allows.
+    #[must_use]
+    pub fn left_by(&self, definition: &Definition) -> Self {
+        let skills = self.skills().iter();
+        let left = skills.filter(|skill| is_left(definition, &skill.id));
+        Self::new(left.cloned().collect())
+    }
+}
+
+// The flags of a skill's command: the description of a tool's arguments for a model.
+
+/// Characters of a value or of a choice of values, in a flag's line.
+const VALUES_CHARS_MAX: usize = 400;
+/// Characters of the schema of one flag.
+const SCHEMA_CHARS_MAX: usize = 4_000;
+/// The bounds of a schema, with their descriptions.
+const BOUNDS: [(&str, &str); 11] = [
+    ("minimum", "at least"),
+    ("exclusiveMinimum", "more than"),
+    ("maximum", "at most"),
+    ("exclusiveMaximum", "less than"),
+    ("multipleOf", "a multiple of"),
+    ("minLength", "characters at least"),
+    ("maxLength", "characters at most"),
+    ("minItems", "items at least"),
+    ("maxItems", "items at most"),
+    ("pattern", "matches"),
+    ("format", "written as"),
+];
+
+/// Returns the flags of a tool, a line each: name, type, need, values, bounds, default and
+/// description.
+#[must_use]
+pub fn flags_of(tool: &ToolDefinition) -> String {
+    let mut text = String::new();
+    for (name, schema) in properties(tool) {
+        let required = tool.arguments.get("required").and_then(Value::as_array);
+        let is_needed = required.is_some_and(|all| all.iter().any(|it| it == name.as_str()));
+        let need = if is_needed { ", required" } else { "" };
+        let reported = schema.get("description").and_then(Value::as_str);
+        let reported = reported
+            .map(|reported| format!(": {reported}"))
+            .unwrap_or_default();
+        // Writing to a text cannot fail.
+        let _ = writeln!(
+            text,
+            "- `--{name}` ({}{need}{}){reported}",
+            kind_shown(schema),
+            more_shown(schema)
+        );
+    }
+    text
+}
+
+/// Returns the schemas of those arguments of a tool that are more than one word or number, with the
+/// schemas that they refer to. Empty if there are no such arguments.
+#[must_use]
+pub fn schemas_of(tool: &ToolDefinition) -> String {
+    let mut text = String::new();
+    for (name, schema) in properties(tool) {
+        let kinds = kinds_of(schema);
+        let is_one = kinds
+            .iter()
+            .all(|kind| !matches!(*kind, "array" | "object"));
+        if is_one && !kinds.is_empty() {
+            continue;
+        }
+        let shown = visible(&schema.to_string(), SCHEMA_CHARS_MAX);
+        let _ = writeln!(text, "--{name} takes JSON of this schema: {shown}");
+    }
+    for key in ["$defs", "definitions"] {
+        if let Some(definitions) = tool.arguments.get(key).filter(|_| !text.is_empty()) {
+            let shown = visible(&definitions.to_string(), SCHEMA_CHARS_MAX);
+            let _ = writeln!(text, "{key}: {shown}");
+        }
+    }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\n{text}")
+    }
+}
+
+/// Returns the types that a schema allows, as far as it names them. Those of its alternatives and
+/// values are included.
+#[must_use]
+pub fn kinds_of(schema: &Value) -> Vec<&str> {
+    let mut kinds = Vec::new();
+    match schema.get("type") {
+        Some(Value::String(kind)) => kinds.push(kind.as_str()),
+        Some(Value::Array(all)) => kinds.extend(all.iter().filter_map(Value::as_str)),
+        _ => {}
+    }
+    if !kinds.is_empty() {
+        return kinds;
+    }
+    for key in ["anyOf", "oneOf"] {
+        let alternatives = schema.get(key).and_then(Value::as_array);
+        for alternative in alternatives.into_iter().flatten() {
+            let of_one = kinds_of(alternative);
+            if of_one.is_empty() {
+                // It may be anything.
+                return Vec::new();
+            }
+            kinds.extend(of_one);
+        }
+    }
+    let values = schema.get("enum").and_then(Value::as_array);
+    let values = values.into_iter().flatten().chain(schema.get("const"));
+    kinds.extend(values.map(|value| match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }));
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
+fn properties(tool: &ToolDefinition) -> impl Iterator<Item = (&String, &Value)> {
+    let properties = tool.arguments.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten()
+}
+
+/// Returns the types of an argument in words, with those of a list's items and an object's fields.
+fn kind_shown(schema: &Value) -> String {
+    let kinds = kinds_of(schema);
+    if kinds.is_empty() {
+        return "json".to_owned();
+    }
+    let shown = kinds.iter().map(|kind| match *kind {
+        "array" => match schema.get("items").map(kinds_of) {
+            Some(items) if !items.is_empty() => format!("array of {}", items.join(" or ")),
+            _ => "array".to_owned(),
+        },
+        "object" => match schema.get("properties").and_then(Value::as_object) {
+            Some(fields) if !fields.is_empty() => {
+                let names: Vec<&str> = fields.keys().map(String::as_str).collect();
+                format!("object with {}", names.join(", "))
+            }
+            _ => "object".to_owned(),
+        },
+        kind => kind.to_owned(),
+    });
+    shown.collect::<Vec<_>>().join(" or ")
+}
+
+/// Returns the values to choose from, the bounds and the default of an argument in words.
+fn more_shown(schema: &Value) -> String {
+    let mut shown = String::new();
+    let items = schema.get("items");
+    let values = |schema: &Value| {
+        let all = schema.get("enum").and_then(Value::as_array)?;
+        let all: Vec<String> = all.iter().map(Value::to_string).collect();
+        Some(visible(&all.join(" "), VALUES_CHARS_MAX))
+    };
+    if let Some(values) = values(schema).or_else(|| items.and_then(values)) {
+        let _ = write!(shown, ", one of {values}");
+    }
+    for (key, words) in BOUNDS {
+        if let Some(bound) = schema.get(key) {
+            let bound = visible(&bound.to_string(), VALUES_CHARS_MAX);
+            let _ = write!(shown, ", {words} {bound}");
+        }
+    }
+    if let Some(default) = schema.get("default") {
+        let default = visible(&default.to_string(), VALUES_CHARS_MAX);
+        let _ = write!(shown, ", {default} without it");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,17 +5,9 @@
 //! version, never a new meaning, and [`upcast`] converts the old versions to the new.
 
 mod agent;
-mod boundary;
-mod connector;
-mod definition;
 mod host;
 mod input;
-mod key;
-mod keyvalue;
-mod kinds;
-mod label;
 mod outbound_message;
-mod purge;
 mod reader;
 mod record;
 mod run;
@@ -30,39 +22,31 @@ pub use agent::{
     SessionImported, SettingsUpdated, SlotCompleted, SlotTaken, SlotTerminated, UserAssigned,
     UserUnassigned,
 };
-pub use boundary::{
-    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, DECISIONS_RECORDED_MAX,
-    DETAIL_BYTES_MAX, NOTHING_OPENED,
-};
-pub use connector::{ConnectorKeyBound, ConnectorKeyUnbound};
-pub use definition::{DefinitionMade, DefinitionRemoved};
 pub use host::{
-    ConfigRefused, ConfigReloaded, HostRestored, OPERATOR_READ, OperatorRead, ProviderTroubled,
+    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, ConfigRefused,
+    ConfigReloaded, ConnectorKeyBound, ConnectorKeyUnbound, DECISIONS_RECORDED_MAX,
+    DETAIL_BYTES_MAX, DefinitionMade, DefinitionRemoved, HostRestored, KeyIssued, KeyRevoked,
+    KeyValueWritten, NOTHING_OPENED, OPERATOR_READ, OperatorRead, ProviderTroubled,
     REFUSAL_BYTES_MAX, ReloadCause, RestoreChoice,
 };
 pub use input::{InputAccepted, InputCancelled, InputDead, InputRequeued, InputsDropped, Source};
-pub use key::{KeyIssued, KeyRevoked};
-pub use keyvalue::KeyValueWritten;
-pub use kinds::kinds;
-pub use label::{
-    ImportedTurn, QueueConfigured, SessionAttributed, SessionCleared, SessionDeleted,
-    SessionPinned, SessionRenamed, TurnsImported,
-};
 pub use outbound_message::{
     ConnectorReceived, ConnectorTroubled, InboundMessage, InboundMessageOutcome,
     InboundMessagesSettled, OutboundMessageCause, OutboundMessageOutcome, OutboundMessageQueued,
     OutboundMessageRequeued, OutboundMessageSettled, OutboundMessageStarted, PairingOffered,
     PairingSettled,
 };
-pub use purge::{Erased, KeptByPurge, PurgeBegun, Purged, Remains};
 pub use reader::READER;
-pub use record::{NewEvent, Recorded, Subject};
+pub use record::{NewEvent, Recorded, Subject, kinds};
 pub use run::{
     OperationAttempted, OperationStarted, PluginEmitted, RunCut, RunEnded, RunRecovered,
     RunSettled, RunStarted, RunStepped, StepFailed, StepFault,
 };
 pub use session::{
-    FileUploaded, ItemRecorded, MemoryDue, MemoryRead, SessionOpened, TurnCommitted, UiSaved,
+    Erased, FileUploaded, ImportedTurn, ItemRecorded, KeptByPurge, MemoryDue, MemoryRead,
+    PurgeBegun, Purged, QueueConfigured, Remains, SessionAttributed, SessionCleared,
+    SessionDeleted, SessionOpened, SessionPinned, SessionRenamed, TurnCommitted, TurnsImported,
+    UiSaved,
 };
 pub use trigger::{
     PauseReason, PostedMessage, SkipReason, TriggerDefined, TriggerEventAccepted,

@@ -52,7 +52,7 @@ impl CutOff {
             Stop::Length => Some(Self::Length),
             Stop::Filtered => Some(Self::ContentFilter),
             Stop::Refused => Some(Self::Refusal),
-            Stop::End | Stop::ToolCalls | Stop::Other(_) => None,
+            _ => None,
         }
     }
 
@@ -67,7 +67,7 @@ impl CutOff {
             } if (provider.as_str(), model.as_str()) == MARKED_BY => {
                 Self::from_word(value.get(STOP)?.as_str()?)
             }
-            Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
+            _ => None,
         })
     }
 
@@ -127,7 +127,7 @@ fn is_unanswered(message: &Message) -> bool {
     let is_silent = |part: &Part| match part {
         Part::Text { text } => text.trim().is_empty(),
         Part::Opaque { .. } => true,
-        Part::Call { .. } | Part::Blob { .. } => false,
+        _ => false,
     };
     message.origin.starts_with(OF_A_MODEL)
         && message.parts.iter().all(is_silent)

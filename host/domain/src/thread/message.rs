@@ -165,7 +165,7 @@ impl Message {
                     name,
                     arguments,
                 } => Some((call_id.as_str(), name.as_str(), arguments.as_str())),
-                Part::Text { .. } | Part::Blob { .. } | Part::Opaque { .. } => None,
+                _ => None,
             })
             .zip(0_u32..)
             .map(|((call_id, name, arguments), index)| (index, call_id, name, arguments))
@@ -204,7 +204,7 @@ pub fn text_of(parts: &[Part]) -> String {
         .iter()
         .filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
-            Part::Blob { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+            _ => None,
         })
         .collect();
     texts.join("\n")

@@ -29,7 +29,7 @@ pub fn of_part(part: &Part) -> Option<&Value> {
             model,
             value,
         } if (provider.as_str(), model.as_str()) == MARKED_BY => Some(value),
-        Part::Opaque { .. } | Part::Text { .. } | Part::Blob { .. } | Part::Call { .. } => None,
+        _ => None,
     }
 }
 

@@ -111,7 +111,7 @@ impl GenerationSettings {
             temperature: self.temperature,
             stop: match &self.stop {
                 Some(stop) if !has_schema => stop.clone(),
-                Some(_) | None => Vec::new(),
+                _ => Vec::new(),
             },
             reasoning_effort: self.reasoning_effort,
         }

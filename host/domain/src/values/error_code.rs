@@ -346,7 +346,7 @@ impl ErrorCode {
     pub fn retry_after_s(self) -> Option<u64> {
         match self.retry() {
             Retry::After(seconds) => Some(seconds),
-            Retry::Never | Retry::Later => None,
+            _ => None,
         }
     }
 

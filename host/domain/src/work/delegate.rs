@@ -6,34 +6,28 @@
 //! and dispatches the work to another agent. Validation precedes any effect. Every refusal names
 //! what would have been allowed, so that a model can correct its call.
 
-mod address;
-mod blobs;
 mod cache;
-mod failed;
-mod invalid;
 mod offers;
 mod operations;
 mod result;
-mod shown;
-#[cfg(test)]
-mod tests;
-
-pub use address::DelegateAddress;
-pub use blobs::BLOBS_MAX;
-pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
-pub use failed::failure_in;
-pub use invalid::Invalid;
-pub use offers::{Offer, Offers, Presentation, arguments_of_named, operation_named};
-pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
-pub use result::{DelegateBlob, DelegateError, DelegateMetadata, DelegateResult, Task, TaskState};
-pub use shown::show_content;
 
 use crate::agents::path::ModelRole;
+use crate::thread::message::text_of;
 use crate::values::limits::INPUT_BYTES_MAX;
 use crate::values::text::words;
+use crate::work::operation::Settlement;
+use crate::work::step::Failure;
+pub use cache::{Cache, CacheLimits, CacheScope, Hit, Kept};
+pub use offers::{Offer, Offers, Presentation, arguments_of_named, operation_named};
+pub use operations::{OPERATIONS, OperationRule, ParameterKind, ParameterRule};
+pub use result::{
+    BLOBS_MAX, DelegateBlob, DelegateError, DelegateMetadata, DelegateResult, Task, TaskState,
+    show_content,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// The tool's name.
@@ -349,3 +343,157 @@ fn priority(value: Option<Value>) -> Result<Priority, Invalid> {
         },
     }
 }
+
+// The target and the operation that a call names, even if the rest of it is invalid.
+
+/// The target and the operation of a `delegate` call, as far as it names existing ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelegateAddress {
+    /// The target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// The operation. The target may not support it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+}
+
+impl DelegateAddress {
+    /// Reads it from a call's arguments, as the model wrote them. None if neither is readable.
+    #[must_use]
+    pub fn of(arguments: &str) -> Option<Self> {
+        let arguments = crate::values::json::parse(arguments).ok()?;
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str);
+        let target = text("target").and_then(Target::from_word);
+        let operation = text("operation")
+            .filter(|name| OPERATIONS.iter().any(|rule| rule.name == *name))
+            .map(str::to_owned);
+        (target.is_some() || operation.is_some()).then_some(Self { target, operation })
+    }
+}
+
+// Failures of delegations, read from their results.
+
+impl Settlement {
+    /// Returns the failure that the result of a model's `delegate` call reports. None for a
+    /// successful result, and for the end of anything else.
+    ///
+    /// The outcome itself does not contain it: whatever the end of a task, its caller gets a
+    /// result.
+    #[must_use]
+    pub fn failed_delegation(&self) -> Option<Failure> {
+        let result = self.result.as_ref()?;
+        if result.answers.as_ref()?.name != NAME {
+            return None;
+        }
+        // A reason that is too long leaves no JSON in the thread.
+        failure_in(&text_of(&result.parts)).or_else(|| match self.task? {
+            TaskState::Completed => None,
+            TaskState::Timeout => Some(failed(Code::TaskTimeout)),
+            TaskState::Failed | TaskState::Cancelled => Some(failed(Code::TaskFailed)),
+        })
+    }
+}
+
+fn failed(code: Code) -> Failure {
+    Failure::lasting(code.as_str(), "")
+}
+
+/// Returns the failure that the JSON text of a result reports, if any.
+#[must_use]
+pub fn failure_in(text: &str) -> Option<Failure> {
+    let result: Value = serde_json::from_str(text).ok()?;
+    if result.get("success")?.as_bool()? {
+        return None;
+    }
+    let error = result.get("error")?;
+    let text_at = |name: &str| error.get(name)?.as_str();
+    Some(Failure {
+        retryable: error.get("retryable")?.as_bool()?,
+        ..Failure::lasting(text_at("code")?, text_at("message")?)
+    })
+}
+
+// Refusals of invalid calls of `delegate`, with the allowed values.
+
+/// A call of `delegate` was refused before it had any effect. Its `Display` names the fault and the
+/// allowed values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Invalid {
+    code: Code,
+    message: String,
+    details: BTreeMap<String, Value>,
+    /// A valid call.
+    call: Option<String>,
+}
+
+impl Invalid {
+    /// Returns the failure of the call, with the public code of the rule that refused it. Its
+    /// details let programs correct the call: `allowed`, the accepted names; `parameter`, the
+    /// parameter at fault; or `agent`, the id of the missing agent.
+    #[must_use]
+    pub fn failure(self) -> Failure {
+        let message = match self.call {
+            Some(call) => format!("{} This would do: {call}", self.message),
+            None => self.message,
+        };
+        Failure {
+            details: self.details,
+            ..Failure::lasting(self.code.as_str(), message)
+        }
+    }
+
+    /// The same, with a valid call, if there is one.
+    fn showing(mut self, tool: &str, arguments: Option<Value>) -> Self {
+        self.call = arguments.map(|arguments| format!("{tool} {arguments}"));
+        self
+    }
+
+    fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            details: BTreeMap::new(),
+            call: None,
+        }
+    }
+
+    /// No agent exists for a target; with the targets that have one.
+    #[must_use]
+    pub fn unavailable(target: Target, targets: &[Target]) -> Self {
+        let others: Vec<&str> = targets
+            .iter()
+            .filter(|other| **other != target)
+            .map(|other| other.as_str())
+            .collect();
+        let message = format!(
+            "No {target} agent is available. Supported: {}.",
+            others.join(", ")
+        );
+        let mut invalid = Self::new(Code::AgentUnavailable, message).allowing(others);
+        let details = &mut invalid.details;
+        details.insert("agent".to_owned(), target.as_str().into());
+        invalid
+    }
+
+    fn parameters(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidParameters, message)
+    }
+
+    /// The same, with the allowed names.
+    fn allowing<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names = names.into_iter().collect::<Vec<_>>();
+        self.details.insert("allowed".to_owned(), names.into());
+        self
+    }
+
+    /// The same, with the parameter at fault.
+    fn about(mut self, parameter: &str) -> Self {
+        self.details
+            .insert("parameter".to_owned(), parameter.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -201,18 +201,7 @@ impl Performer {
     pub fn asked_model(&self) -> &str {
         match self {
             Self::Model { request, .. } => request.model.as_deref().unwrap_or_default(),
-            Self::Tool { .. }
-            | Self::Client { .. }
-            | Self::Agent { .. }
-            | Self::Detached { .. }
-            | Self::External { .. }
-            | Self::Recall { .. }
-            | Self::Command { .. }
-            | Self::Memory { .. }
-            | Self::Lasting { .. }
-            | Self::Timer { .. }
-            | Self::Refused { .. }
-            | Self::Reply { .. } => "",
+            _ => "",
         }
     }
 
@@ -233,20 +222,7 @@ impl Performer {
     /// Returns whether only the passing of time, or an answer of people, can end it.
     #[must_use]
     pub fn only_waits(&self) -> bool {
-        match self {
-            Self::Client { .. } | Self::Timer { .. } => true,
-            Self::Model { .. }
-            | Self::Tool { .. }
-            | Self::Agent { .. }
-            | Self::Detached { .. }
-            | Self::External { .. }
-            | Self::Recall { .. }
-            | Self::Command { .. }
-            | Self::Memory { .. }
-            | Self::Lasting { .. }
-            | Self::Refused { .. }
-            | Self::Reply { .. } => false,
-        }
+        matches!(self, Self::Client { .. } | Self::Timer { .. })
     }
 }
 
@@ -390,7 +366,7 @@ impl Settlement {
         };
         parts.iter().filter_map(|part| match part {
             Part::Blob { digest, .. } => Some(*digest),
-            Part::Text { .. } | Part::Call { .. } | Part::Opaque { .. } => None,
+            _ => None,
         })
     }
 }

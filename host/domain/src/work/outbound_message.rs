@@ -95,12 +95,7 @@ mod tests {
     use serde_json::json;
 
     fn asking(props: Value) -> ClientAction {
-        ClientAction {
-            widget: WIDGET.to_owned(),
-            props,
-            response_schema: None,
-            lock_input: false,
-        }
+        ClientAction::of(WIDGET, props)
     }
 
     #[test]

@@ -17,26 +17,24 @@
 //! Only `followup` and `collect` have a debounce, a cap and a drop policy. Only their inputs can
 //! wait for longer than a step takes.
 
-mod arrive;
-mod directive;
-mod mode;
 #[cfg(test)]
 #[path = "../../tests/models/queue.rs"]
 pub mod model;
-mod overflow;
 mod plan;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod waiting;
 
-pub use arrive::{Admission, Arriving, Drops, QueueFull};
-pub use directive::{Directive, DirectiveError};
-pub use mode::{Mode, UnknownMode};
-pub use overflow::{Overflow, OverflowNotice, excerpt, line};
 pub use plan::{Claims, Condition, Plan, PlannedTurn, collected};
-pub use settings::{Cap, Debounce, DropPolicy, QueueOverride, QueueSettings, SettingError};
-pub use waiting::{Grouping, Queue, Queued, WaitKind, WaitingInput};
+pub use settings::{
+    Cap, Debounce, Directive, DirectiveError, DropPolicy, Mode, QueueOverride, QueueSettings,
+    SettingError, UnknownMode,
+};
+pub use waiting::{
+    Admission, Arriving, Drops, Grouping, Overflow, OverflowNotice, Queue, QueueFull, Queued,
+    WaitKind, WaitingInput, excerpt, line,
+};
 
 use crate::values::limits::WAITING_INPUTS_MAX;
 

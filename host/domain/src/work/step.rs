@@ -215,10 +215,7 @@ impl Decision {
     /// Returns whether the decision answers the turn's input.
     #[must_use]
     pub fn replies(&self) -> bool {
-        match self {
-            Self::Reply { .. } | Self::Complete { .. } => true,
-            Self::Wait(_) | Self::Fail { .. } => false,
-        }
+        matches!(self, Self::Reply { .. } | Self::Complete { .. })
     }
 }
 

@@ -194,17 +194,7 @@ pub fn content(operation: &Operation) -> Option<TaskContent> {
         } => Some(bare(TaskKind::Message, false)),
         Performer::Agent { .. } => Some(bare(TaskKind::Dispatch, false)),
         Performer::Detached { .. } => Some(bare(TaskKind::Dispatch, true)),
-        Performer::Model { .. }
-        | Performer::Tool { .. }
-        | Performer::Client { .. }
-        | Performer::External { .. }
-        | Performer::Recall { .. }
-        | Performer::Command { .. }
-        | Performer::Memory { .. }
-        | Performer::Lasting { .. }
-        | Performer::Timer { .. }
-        | Performer::Refused { .. }
-        | Performer::Reply { .. } => None,
+        _ => None,
     }
 }
 

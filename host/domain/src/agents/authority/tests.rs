@@ -7,6 +7,7 @@ use crate::access::tool::{EffectClass, ToolDefinition};
 use crate::agents::definition::Definition;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// A definition with these keys set.
 fn definition(keys: &Value) -> Definition {
@@ -20,29 +21,28 @@ fn definition(keys: &Value) -> Definition {
 
 fn tool(name: &str, capabilities: &[&str]) -> ToolDefinition {
     ToolDefinition {
-        name: name.to_owned(),
-        description: String::new(),
-        arguments: json!({ "type": "object" }),
-        results: None,
         capabilities: capabilities
             .iter()
             .map(|&capability| capability.to_owned())
             .collect(),
-        effect: EffectClass::ReadOnly,
-        destructive: false,
-        time_limit_ms: None,
+        ..ToolDefinition::reading(name, String::new(), json!({ "type": "object" }))
+    }
+}
+
+/// A caller that is limited by its own lists alone.
+fn unlimited(agent: &Definition) -> Caller<'_> {
+    static NOTHING: LazyLock<(Denies, Permissions)> = LazyLock::new(Default::default);
+    Caller {
+        agent,
+        denies: &NOTHING.0,
+        permissions: &NOTHING.1,
     }
 }
 
 /// The rule that keeps an agent from calling a tool.
 fn call(keys: &Value, tool: &ToolDefinition) -> Option<&'static str> {
-    let (agent, denies, permissions) =
-        (definition(keys), Denies::default(), Permissions::default());
-    let caller = Caller {
-        agent: &agent,
-        denies: &denies,
-        permissions: &permissions,
-    };
+    let agent = definition(keys);
+    let caller = unlimited(&agent);
     caller
         .may_call(tool)
         .err()
@@ -51,13 +51,8 @@ fn call(keys: &Value, tool: &ToolDefinition) -> Option<&'static str> {
 
 /// The rule that keeps an agent, whose component may dispatch to everybody, from another.
 fn reach(keys: &Value, other: &Definition) -> Option<&'static str> {
-    let (agent, denies, permissions) =
-        (definition(keys), Denies::default(), Permissions::default());
-    let caller = Caller {
-        agent: &agent,
-        denies: &denies,
-        permissions: &permissions,
-    };
+    let agent = definition(keys);
+    let caller = unlimited(&agent);
     let grant = Grant {
         agents: PatternList::everything(),
         ..Grant::default()
@@ -230,13 +225,8 @@ fn everything() -> Grant {
 /// Returns the instance's access to folders, requests and the bucket. It is for an agent with these
 /// keys that calls a tool which asks for these capabilities.
 fn bound_to(keys: &Value, asked: &[&str]) -> (Option<Access>, usize, Option<Access>) {
-    let (agent, denies, permissions) =
-        (definition(keys), Denies::default(), Permissions::default());
-    let caller = Caller {
-        agent: &agent,
-        denies: &denies,
-        permissions: &permissions,
-    };
+    let agent = definition(keys);
+    let caller = unlimited(&agent);
     let bound = caller.bound(&tool("t", asked), &everything()).unwrap();
     (
         bound.directories.first().map(|folder| folder.access),
@@ -284,13 +274,11 @@ fn a_denied_capability_refuses_the_tool_that_asks_for_it_before_it_is_called() {
 fn reading_is_needed_for_writing_and_writers_see_read_only_grants() {
     let boss = definition(&json!({ "capabilityDenylist": ["files.read"] }));
     let agent = definition(&json!({}));
-    let permissions = Permissions::default();
     let write = tool("write", &["files.write"]);
     let refused = |agent: &Definition, denies: &Denies| {
         let caller = Caller {
-            agent,
             denies,
-            permissions: &permissions,
+            ..unlimited(agent)
         };
         caller
             .bound(&write, &everything())
@@ -307,11 +295,7 @@ fn reading_is_needed_for_writing_and_writers_see_read_only_grants() {
         Some((Rule::CallersDenylist, reading.clone()))
     );
 
-    let caller = Caller {
-        agent: &boss,
-        denies: &Denies::default(),
-        permissions: &permissions,
-    };
+    let caller = unlimited(&boss);
     let stopping: Vec<_> = caller
         .explain(&write, &everything())
         .into_iter()
@@ -327,10 +311,7 @@ fn reading_is_needed_for_writing_and_writers_see_read_only_grants() {
     let mut grant = everything();
     grant.directories[0].access = Access::ReadOnly;
     grant.key_value[0].access = Access::ReadOnly;
-    let caller = Caller {
-        agent: &agent,
-        ..caller
-    };
+    let caller = unlimited(&agent);
     let bound = caller
         .bound(&tool("write", &["files.write", "lists.write"]), &grant)
         .unwrap();
@@ -355,9 +336,8 @@ fn only_a_deny_is_explained_as_against_the_use_of_skills() {
     ] {
         let agent = definition(&keys);
         let caller = Caller {
-            agent: &agent,
             denies: &denies,
-            permissions: &Permissions::default(),
+            ..unlimited(&agent)
         };
         let stopping = caller.explain_skills().into_iter().find(ListCheck::stops);
         assert_eq!(stopping.map(|check| check.rule), expected);
@@ -372,13 +352,11 @@ fn what_a_caller_is_denied_is_denied_to_whoever_works_for_it() {
         &json!({ "toolDenylist": ["x_*"], "capabilityDenylist": ["files.write"], "agentDenylist": ["coder"] }),
     );
     let denies = Denies::default().and_of(&boss);
-    let permissions = Permissions::default();
     let worker = definition(&json!({}));
     let coder = definition(&json!({ "agentId": "coder" }));
     let caller = Caller {
-        agent: &worker,
         denies: &denies,
-        permissions: &permissions,
+        ..unlimited(&worker)
     };
     let callers = Some(Rule::CallersDenylist);
     assert_eq!(
@@ -415,12 +393,7 @@ fn what_a_caller_is_denied_is_denied_to_whoever_works_for_it() {
 fn an_agent_whose_component_is_granted_no_agents_reaches_none() {
     let agent = definition(&json!({}));
     let todo = definition(&json!({ "agentId": "todo" }));
-    let permissions = Permissions::default();
-    let caller = Caller {
-        agent: &agent,
-        denies: &Denies::default(),
-        permissions: &permissions,
-    };
+    let caller = unlimited(&agent);
     assert_eq!(
         caller
             .may_reach(&todo, &Grant::default())
@@ -433,13 +406,7 @@ fn an_agent_whose_component_is_granted_no_agents_reaches_none() {
 #[test]
 fn a_grant_that_is_widened_during_a_run_is_not_for_it_and_one_that_is_narrowed_is() {
     let agent = definition(&json!({}));
-    let denies = Denies::default();
-    let permissions = Permissions::default();
-    let caller = Caller {
-        agent: &agent,
-        denies: &denies,
-        permissions: &permissions,
-    };
+    let caller = unlimited(&agent);
     let tool = tool("t", &["files.read", "files.write", "net.http"]);
     let wide = everything();
     let mut narrow = Grant {
@@ -466,13 +433,7 @@ fn a_grant_that_is_widened_during_a_run_is_not_for_it_and_one_that_is_narrowed_i
 #[test]
 fn a_tool_that_only_reads_gets_its_buckets_read_only() {
     let agent = definition(&json!({}));
-    let denies = Denies::default();
-    let permissions = Permissions::default();
-    let caller = Caller {
-        agent: &agent,
-        denies: &denies,
-        permissions: &permissions,
-    };
+    let caller = unlimited(&agent);
     let bound = caller
         .bound(
             &tool("t", &["lists.read", "lists.write", "files.write"]),
@@ -506,13 +467,7 @@ fn a_tool_that_only_reads_gets_its_buckets_read_only() {
 #[test]
 fn a_folder_whose_patterns_or_quota_changed_since_the_run_began_is_not_for_it() {
     let agent = definition(&json!({}));
-    let denies = Denies::default();
-    let permissions = Permissions::default();
-    let caller = Caller {
-        agent: &agent,
-        denies: &denies,
-        permissions: &permissions,
-    };
+    let caller = unlimited(&agent);
     let tool = tool("t", &["files.read"]);
     let of = |grant: &Grant| caller.bound(&tool, grant).unwrap();
     let then = everything();
@@ -713,9 +668,8 @@ fn what_two_permit_is_what_both_permit_and_each_counts_once() {
     // An agent has what its own lists and all of them let through.
     let agent = definition(&json!({}));
     let caller = Caller {
-        agent: &agent,
-        denies: &Denies::default(),
         permissions: &both,
+        ..unlimited(&agent)
     };
     assert_eq!(
         caller

@@ -1,11 +1,8 @@
 //! Paths in tables and as properties: what is one, what it says, what a rule makes of it.
 
-mod configs;
 mod grammar;
 mod kinds;
-mod properties;
 mod rules;
-mod subtrees;
 mod targets;
 
 use super::*;

@@ -98,11 +98,7 @@ impl Reading {
             Event::MappingStart(..) => self.deeper(self.depth == 0, texts)?,
             Event::SequenceStart(..) => self.deeper(false, texts)?,
             Event::MappingEnd | Event::SequenceEnd => self.depth = self.depth.saturating_sub(1),
-            Event::Nothing
-            | Event::StreamStart
-            | Event::StreamEnd
-            | Event::DocumentStart(_)
-            | Event::DocumentEnd => {}
+            _ => {}
         }
         Ok(())
     }

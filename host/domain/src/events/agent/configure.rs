@@ -190,4 +190,143 @@ fn invalid(message: String, field: &str) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::super::tests::{T, agent, code_of, field_of, user};
+    use super::*;
+    use crate::agents::role::AgentRole;
+    use serde_json::json;
+
+    #[expect(clippy::needless_pass_by_value, reason = "a test gives what it writes")]
+    fn keys(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn a_name_changes_once() {
+        let before = agent();
+        let after = before.then(before.rename("Ada".into(), T));
+        assert_eq!(after.name, "Ada");
+        assert_eq!(after.rename("Ada".into(), T).unwrap(), None);
+        for bad in ["", "  ", "a\nb", &"x".repeat(AGENT_NAME_BYTES_MAX + 1)] {
+            assert_eq!(field_of(after.rename(bad.to_owned(), T)), "/name", "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_of_its_own_comes_and_goes() {
+        let agent = agent();
+        let own = agent.then(agent.override_prompt(Some("Be brief.".into()), T));
+        assert_eq!(own.system_prompt_override.as_deref(), Some("Be brief."));
+        let back = own.then(own.override_prompt(None, T));
+        assert_eq!(
+            (
+                back.system_prompt_override.as_ref(),
+                back.override_prompt(None, T).unwrap()
+            ),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn settings_merge_and_null_takes_a_key_away() {
+        let agent = agent();
+        let some = agent.then(agent.update_settings(keys(json!({ "a": 1, "b": 2 })), T));
+        let less = some.then(some.update_settings(keys(json!({ "a": null, "c": 3 })), T));
+        assert_eq!(json!(less.settings), json!({ "b": 2, "c": 3 }));
+        assert_eq!(
+            less.update_settings(keys(json!({ "a": null })), T).unwrap(),
+            None
+        );
+    }
+
+    #[test]
+    fn preferences_merge_key_by_key_and_none_is_lost() {
+        let agent = agent();
+        let some = agent.then(agent.update_preferences(
+            keys(json!({ "tone": "warm", "depth": 1 })),
+            None,
+            T,
+        ));
+        let more = some.then(some.update_preferences(
+            keys(json!({ "depth": 2, "x": null })),
+            None,
+            Timestamp(4_000),
+        ));
+        assert_eq!(
+            json!(more.preferences),
+            json!({ "tone": "warm", "depth": 2, "x": null })
+        );
+        assert_eq!(more.updated_at, Timestamp(4_000));
+    }
+
+    #[test]
+    fn what_it_remembers_of_one_user_is_not_told_to_another() {
+        let agent = agent();
+        let all = agent.then(agent.update_preferences(
+            keys(json!({ "tone": "warm", "level": 1 })),
+            None,
+            T,
+        ));
+        let bobs =
+            all.then(all.update_preferences(keys(json!({ "level": 5 })), Some(user("bob")), T));
+        assert_eq!(
+            json!(bobs.preferences_for(&user("bob"))),
+            json!({ "tone": "warm", "level": 5 })
+        );
+        assert_eq!(
+            json!(bobs.preferences_for(&user("alice"))),
+            json!({ "tone": "warm", "level": 1 })
+        );
+    }
+
+    #[test]
+    fn what_it_remembers_of_a_user_goes_with_them() {
+        let agent = agent();
+        let with_bob =
+            agent.then(agent.assign_user(user("bob"), AgentRole::Shared, user("alice"), T));
+        let knows = with_bob.then(with_bob.update_preferences(
+            keys(json!({ "level": 5 })),
+            Some(user("bob")),
+            T,
+        ));
+        let without = knows.then(knows.unassign_user(user("bob"), user("alice"), T));
+        assert!(without.user_preferences.is_empty());
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_with_its_field() {
+        let large = keys(json!({ "x": "y".repeat(SETTINGS_BYTES_MAX) }));
+        assert_eq!(
+            field_of(agent().update_settings(large.clone(), T)),
+            "/settings"
+        );
+        assert_eq!(
+            field_of(agent().update_preferences(large, None, T)),
+            "/preferences"
+        );
+        let prompt = Some("x".repeat(PROMPT_BYTES_MAX + 1));
+        assert_eq!(
+            field_of(agent().override_prompt(prompt, T)),
+            "/system_prompt_override"
+        );
+    }
+
+    #[test]
+    fn an_archived_agent_is_set_up_no_more() {
+        let agent = agent();
+        let archived = agent.then(agent.archive("x".into(), T));
+        assert_eq!(code_of(archived.rename("Ada".into(), T)), "AGENT_ARCHIVED");
+        assert_eq!(
+            code_of(archived.override_prompt(Some("x".into()), T)),
+            "AGENT_ARCHIVED"
+        );
+        assert_eq!(
+            code_of(archived.update_settings(keys(json!({ "a": 1 })), T)),
+            "AGENT_ARCHIVED"
+        );
+        assert_eq!(
+            code_of(archived.update_preferences(keys(json!({ "a": 1 })), None, T)),
+            "AGENT_ARCHIVED"
+        );
+    }
+}

@@ -139,7 +139,7 @@ impl Agent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{T, agent};
+    use super::super::tests::{T, agent, code_of, field_of};
     use super::*;
 
     fn set(text: &str) -> Option<Option<String>> {
@@ -154,14 +154,14 @@ mod tests {
             description: set("Reads."),
             ..ConfigChanges::default()
         };
-        let said = agent.after(&agent.describe(&both, T).unwrap().unwrap());
+        let said = agent.then(agent.describe(&both, T));
         assert_eq!(said.describe(&both, T).unwrap(), None);
         let less = ConfigChanges {
             description: Some(None),
             name: Some("Ada".into()),
             ..ConfigChanges::default()
         };
-        let less = said.after(&said.describe(&less, T).unwrap().unwrap());
+        let less = said.then(said.describe(&less, T));
         let expected = AgentConfig {
             name: Some("Ada".into()),
             username: Some("ada".into()),
@@ -197,17 +197,11 @@ mod tests {
             ),
             (ConfigChanges { app_id, ..none() }, "/config/app_id"),
         ] {
-            assert_eq!(
-                agent().describe(&changes, T).unwrap_err().field.as_deref(),
-                Some(field)
-            );
+            assert_eq!(field_of(agent().describe(&changes, T)), field);
         }
-        let archived = agent().after(&agent().archive("x".into(), T).unwrap());
+        let archived = agent().then(agent().archive("x".into(), T));
         assert_eq!(
-            archived
-                .describe(&ConfigChanges::default(), T)
-                .unwrap_err()
-                .code,
+            code_of(archived.describe(&ConfigChanges::default(), T)),
             "AGENT_ARCHIVED"
         );
     }

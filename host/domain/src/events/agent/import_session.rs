@@ -29,18 +29,14 @@ impl Agent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{T, agent, past};
+    use super::super::tests::{T, agent, code_of, past};
     use crate::agents::session::EndStatus;
 
     #[test]
     fn an_imported_session_counts_as_one_that_was_led_here_and_takes_no_slot() {
         let agent = agent();
         let ended = past(1, EndStatus::Completed);
-        let after = agent.after(
-            &agent
-                .import_session(ended.clone(), "x/1".into(), T)
-                .unwrap(),
-        );
+        let after = agent.then(agent.import_session(ended.clone(), "x/1".into(), T));
         assert_eq!(
             (
                 after.total_sessions,
@@ -53,23 +49,17 @@ mod tests {
             (after.active_session.as_ref(), &after.session_history),
             (None, &vec![ended])
         );
-        let after = after.after(
-            &after
-                .import_session(past(2, EndStatus::Terminated), "x/1".into(), T)
-                .unwrap(),
-        );
+        let after =
+            after.then(after.import_session(past(2, EndStatus::Terminated), "x/1".into(), T));
         assert_eq!((after.total_sessions, after.successful_completions), (2, 1));
     }
 
     #[test]
     fn an_archived_agent_takes_none() {
         let agent = agent();
-        let archived = agent.after(&agent.archive("x".into(), T).unwrap());
+        let archived = agent.then(agent.archive("x".into(), T));
         assert_eq!(
-            archived
-                .import_session(past(1, EndStatus::Completed), "x/1".into(), T)
-                .unwrap_err()
-                .code,
+            code_of(archived.import_session(past(1, EndStatus::Completed), "x/1".into(), T)),
             "AGENT_ARCHIVED"
         );
     }

@@ -5,8 +5,7 @@
 //! Both are in one commit.
 
 use super::Agent;
-use crate::agents::session::Withdrawal;
-use crate::agents::session::{Execution, PendingAction};
+use crate::agents::session::{Execution, PendingAction, Withdrawal};
 use crate::events::event::Event;
 use crate::events::run::settle::question;
 use crate::events::run::{Open, Run};

@@ -23,6 +23,44 @@ pub(super) fn user(name: &str) -> UserId {
     name.parse().unwrap()
 }
 
+/// What a command comes to.
+pub(super) trait Outcome {
+    fn event(self) -> Event;
+}
+
+impl Outcome for Option<Event> {
+    fn event(self) -> Event {
+        self.unwrap()
+    }
+}
+
+impl Outcome for Result<Event, Refusal> {
+    fn event(self) -> Event {
+        self.unwrap()
+    }
+}
+
+impl Outcome for Result<Option<Event>, Refusal> {
+    fn event(self) -> Event {
+        self.unwrap().unwrap()
+    }
+}
+
+impl Agent {
+    /// The agent after the event of a command.
+    pub(super) fn then(&self, outcome: impl Outcome) -> Self {
+        self.after(&outcome.event())
+    }
+}
+
+pub(super) fn code_of<T: std::fmt::Debug>(refused: Result<T, Refusal>) -> &'static str {
+    refused.unwrap_err().code.as_str()
+}
+
+pub(super) fn field_of<T: std::fmt::Debug>(refused: Result<T, Refusal>) -> String {
+    refused.unwrap_err().field.unwrap()
+}
+
 /// Alice's tutor.
 pub(super) fn agent() -> Agent {
     Agent::apply(None, &created()).unwrap()
@@ -58,7 +96,7 @@ pub(super) fn beginning() -> Beginning {
 
 pub(super) fn with_session() -> Agent {
     let agent = agent();
-    agent.after(&agent.start_session(beginning(), T).unwrap())
+    agent.then(agent.start_session(beginning(), T))
 }
 
 pub(super) fn call(n: u8) -> OperationId {
@@ -133,11 +171,7 @@ fn its_creator_is_primary_from_the_created_event_alone() {
 #[test]
 fn an_agent_reads_as_it_was_written() {
     let agent = with_session();
-    let agent = agent.after(
-        &agent
-            .suspend_execution(execution(), question(1), T)
-            .unwrap(),
-    );
+    let agent = agent.then(agent.suspend_execution(execution(), question(1), T));
     let text = serde_json::to_string(&agent).unwrap();
     assert_eq!(serde_json::from_str::<Agent>(&text).unwrap(), agent);
 }
@@ -368,15 +402,7 @@ proptest! {
 fn only_a_waiting_session_has_an_execution_state() {
     let agent = with_session();
     assert_eq!(agent.active_session.as_ref().unwrap().phase, Phase::Active);
-    let agent = agent.after(
-        &agent
-            .suspend_execution(execution(), question(1), T)
-            .unwrap(),
-    );
-    let agent = agent.after(
-        &agent
-            .resume_execution(call(1), Kept::Value(json!(1)), T)
-            .unwrap(),
-    );
+    let agent = agent.then(agent.suspend_execution(execution(), question(1), T));
+    let agent = agent.then(agent.resume_execution(call(1), Kept::Value(json!(1)), T));
     assert_eq!(agent.active_session.unwrap().phase, Phase::Active);
 }

@@ -255,7 +255,6 @@ fn the_users_of_an_issuer_are_those_whom_its_tokens_mean() {
 
 #[test]
 fn whatever_cannot_be_meant_is_refused_with_its_place_and_the_fix() {
-    let long = |bytes: usize| json!("x".repeat(bytes));
     for (at, value, says) in [
         ("/user_id", json!("a b"), "`a b` is no user id"),
         ("/user_id", Value::Null, "it is missing"),
@@ -296,12 +295,6 @@ fn whatever_cannot_be_meant_is_refused_with_its_place_and_the_fix() {
             "which is before 2025-12-01T10:00:00.000Z",
         ),
         (
-            "/terminated_reason",
-            long(1_001),
-            "a text of 0 to 1000 bytes is needed",
-        ),
-        ("/config", json!([]), "an object is needed, this is a list"),
-        (
             "/config",
             json!({ "time_limit_seconds": -1 }),
             "a whole number from 0 to 31536000 is needed, this is -1",
@@ -322,27 +315,11 @@ fn whatever_cannot_be_meant_is_refused_with_its_place_and_the_fix() {
             "true or false is needed",
         ),
         (
-            "/ui_state/active_widget",
-            json!([]),
-            "an object is needed, this is a list",
-        ),
-        (
-            "/current_item_id",
-            json!(1),
-            "a text is needed, this is a number",
-        ),
-        ("/pending_action/widget_type", Value::Null, "it is missing"),
-        (
             "/pending_action/widget_type",
             json!("A b"),
             "1 to 64 of `a-z`",
         ),
         ("/pending_action/props/options", json!(["6"]), "2 to 100"),
-        (
-            "/pending_action/lock_input",
-            json!(1),
-            "true or false is needed",
-        ),
         (
             "/pending_action/response_schema",
             json!(true),
@@ -364,31 +341,11 @@ fn whatever_cannot_be_meant_is_refused_with_its_place_and_the_fix() {
             json!("i"),
             "item 0 of this session is called `i` too",
         ),
-        (
-            "/items/1/id",
-            long(129),
-            "a text of 1 to 128 bytes is needed, this one has 129",
-        ),
         ("/items/1/sequence", json!(1), "it is 1 and follows 1"),
-        (
-            "/items/1/sequence",
-            json!("2"),
-            "a whole number from 0 to 4294967295 is needed, this is a text",
-        ),
-        (
-            "/items/1/agent_prompt",
-            json!({ "x": 1 }),
-            "a text is needed, this is an object",
-        ),
         (
             "/items/1/started_at",
             json!("2025-12-01T09:00:00Z"),
             "which is before",
-        ),
-        (
-            "/items/1/completed_at",
-            json!(3),
-            "a text is needed, this is a number",
         ),
         ("/items/1/response_time_ms", json!(-5), "a number from 0"),
         (

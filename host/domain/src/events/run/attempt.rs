@@ -11,8 +11,7 @@ use crate::events::event::OperationAttempted;
 use crate::values::time::Timestamp;
 use crate::work::account;
 use crate::work::budget::Amount;
-use crate::work::operation::Attempt;
-use crate::work::operation::{Performer, Settlement};
+use crate::work::operation::{Attempt, Performer, Settlement};
 use crate::work::step::OperationOutcome;
 use serde::{Deserialize, Serialize};
 

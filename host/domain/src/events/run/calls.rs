@@ -6,11 +6,10 @@ use crate::thread::message::{Message, Role};
 use crate::thread::thinking;
 use crate::values::id::OperationId;
 use crate::values::time::Timestamp;
-use crate::work::account;
-use crate::work::delegate;
 use crate::work::direct_message::{CALLS_REPORTED_MAX, DISPATCH, MESSAGE, REPLY, ToolCall};
 use crate::work::operation::{Operation, Performer, Settlement};
 use crate::work::outbound_message::DELIVER;
+use crate::work::{account, delegate};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -77,7 +77,7 @@ fn prompts(task: &Compaction) -> [&'static str; 2] {
 pub fn step(run: &Run, news: &[News]) -> StepResult {
     let settled = news.iter().find_map(|news| match news {
         News::Settled { key, outcome } if key == KEY => Some(outcome),
-        News::Settled { .. } | News::Opened | News::Said { .. } => None,
+        _ => None,
     });
     let decision = match (&run.started.compacts, settled) {
         (None, _) => Decision::Fail {
@@ -134,7 +134,7 @@ pub fn conclude(run: &Run, stepped: &mut RunStepped, salt: Salt) {
                     key,
                     outcome: OperationOutcome::Parts { parts },
                 } if key == KEY => Some(text_of(parts)),
-                News::Settled { .. } | News::Opened | News::Said { .. } => None,
+                _ => None,
             });
             let summary = clipped(summary.unwrap_or_default().trim(), SUMMARY_BYTES_MAX);
             let (origin, parts) = noticed(compaction, summary);

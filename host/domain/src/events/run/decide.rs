@@ -249,7 +249,7 @@ impl Saying {
                 let text = format!("The turn failed: {reason}");
                 self.place(Draft::text(Role::Notice, "host", text));
             }
-            Decision::Reply { .. } | Decision::Wait(_) | Decision::Complete { .. } => {}
+            _ => {}
         }
     }
 

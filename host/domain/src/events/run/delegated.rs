@@ -92,7 +92,7 @@ fn given_up_over(heard: &[News]) -> Option<Code> {
             outcome: OperationOutcome::Denied,
             ..
         } => Some(Code::NotAllowed),
-        News::Settled { .. } | News::Said { .. } | News::Opened => None,
+        _ => None,
     });
     codes.max_by_key(|code| *code == Code::TaskUnknown)
 }

@@ -44,7 +44,7 @@ pub fn consequences(
                 Some(context.reminder(*after_ms, content, new_input()))
             }
             // Both are part of the step itself.
-            Effect::Say { .. } | Effect::SessionState { .. } => None,
+            _ => None,
         })
         .collect()
 }

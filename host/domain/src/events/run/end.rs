@@ -1,10 +1,9 @@
 //! The end of a run: its turn, and the settlement for its waiting caller.
 
-use super::Run;
 use super::decide::{PASSED_OVER, Saying};
 use super::delegated::{Unmade, delegation, is_delegation, undelegated};
 use super::settle::{Ended, settlement, stopped};
-use super::taint::is_any_marked;
+use super::{Run, is_any_marked};
 use crate::events::agent::Agent;
 use crate::events::event::{Event, RunEnded, TurnCommitted};
 use crate::thread::cut_off;

@@ -32,7 +32,7 @@ pub fn repeated(
                 *failures.entry(error).or_default() += 1;
             }
             None if may_change(name, given) => failures.clear(),
-            Some(_) | None => {}
+            _ => {}
         }
     }
     let repeated = failures

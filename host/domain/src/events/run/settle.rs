@@ -17,8 +17,7 @@ use crate::values::time::Timestamp;
 use crate::work::approval::{self, ApprovalAnswered};
 use crate::work::budget::Amount;
 use crate::work::delegate::{DelegateResult, TaskState};
-use crate::work::operation::Attempt;
-use crate::work::operation::{Answer, CallUsage, Kept, Operation, Pause, Performer, Settlement};
+use crate::work::operation::{Answer, Attempt, Kept, Operation, Pause, Performer, Settlement};
 use crate::work::step::{Failure, OperationOutcome};
 use serde_json::Value;
 
@@ -139,12 +138,7 @@ impl Ended {
                 matches!(operation.performer, Performer::Tool { .. }) && !approval::is_of(failure)
             }
             Self::Replied(reply) => reply.untrusted,
-            Self::Value(_)
-            | Self::Elapsed
-            | Self::Denied
-            | Self::TimedOut
-            | Self::Unanswered
-            | Self::Cancelled => false,
+            _ => false,
         }
     }
 }
@@ -189,13 +183,6 @@ impl Settlement {
     #[must_use]
     pub fn spending(mut self, spent: Amount) -> Self {
         self.spent = Some(spent);
-        self
-    }
-
-    /// Adds the resources that the guest's call used.
-    #[must_use]
-    pub fn using(mut self, usage: CallUsage) -> Self {
-        self.usage = Some(usage);
         self
     }
 }

@@ -1,14 +1,8 @@
 //! Given what happened, when the agent decides, then this follows: the step engine without a host.
 
 mod attempts;
-mod cuts;
-mod given_up;
 mod handed_over;
-mod lines;
-mod marks;
 mod outbound_messages;
-mod returning;
-mod segments;
 mod speaking;
 
 use super::check::check;
@@ -27,9 +21,7 @@ use crate::thread::model::{Reply, Stop};
 use crate::values::digest::Salt;
 use crate::values::id::{AgentId, RunId, SessionId};
 use crate::work::approval::{Approval, Exact};
-use crate::work::delegate::Priority;
-use crate::work::operation::Attempt;
-use crate::work::operation::{CallUsage, Continuation, Kept};
+use crate::work::operation::{Attempt, CallUsage, Continuation, Kept};
 use crate::work::step::{
     Audience, Call, Context, Failure, ModelRequest, OperationOutcome, Request, StepResult, Toolset,
     Work,
@@ -52,6 +44,13 @@ fn begun() -> Run {
             NOW,
         )
     })
+}
+
+fn more_words(id: u128, text: &str) -> InputAccepted {
+    InputAccepted {
+        input: InputId(Uuid::from_u128(id)),
+        ..words(text)
+    }
 }
 
 fn words(text: &str) -> InputAccepted {
@@ -84,6 +83,71 @@ fn asking_a_model(key: &str) -> Request {
     }
 }
 
+fn asking(key: &str) -> StepResult {
+    wait(vec![asking_a_model(key)], Until::Any)
+}
+
+fn free_text() -> ClientAction {
+    ClientAction::of("free_text", json!({}))
+}
+
+/// What a tool gave that is from outside.
+fn gave_text(text: &str) -> Ended {
+    Ended::Gave {
+        parts: vec![Part::text(text)],
+        untrusted: true,
+    }
+}
+
+fn decided(decision: Decision) -> StepResult {
+    StepResult {
+        decision,
+        effects: vec![],
+        memo: None,
+    }
+}
+
+/// An operation of the first step that only reads.
+fn operation_of(id: OperationId, key: &str, performer: Performer) -> Operation {
+    Operation {
+        id,
+        key: key.into(),
+        step: 0,
+        place: 0,
+        performer,
+        effect: EffectClass::ReadOnly,
+        time_limit_ms: None,
+        deadline: None,
+        answers: None,
+        in_thread: false,
+        reserved: Default::default(),
+        approval: None,
+    }
+}
+
+fn continuing(operation: OperationId, segment: u32, pause: Pause) -> Continuation {
+    Continuation {
+        operation,
+        segment,
+        state: Vec::new(),
+        pause,
+        active_ms: 0,
+        call: None,
+    }
+}
+
+fn attempt_at(model: &str) -> Attempt {
+    Attempt {
+        provider: "p".into(),
+        model: model.into(),
+        usage: None,
+        cost_micros: None,
+        wall_ms: 1,
+        error: None,
+        reserved: None,
+    }
+}
+
 fn calling(message: u64, index: u32) -> Request {
     Request {
         key: format!("call-{message}-{index}"),
@@ -100,11 +164,7 @@ fn wait(start: Vec<Request>, until: Until) -> StepResult {
         until,
         hear: false,
     });
-    StepResult {
-        decision,
-        effects: vec![],
-        memo: None,
-    }
+    decided(decision)
 }
 
 fn by(performer: Performer, effect: EffectClass) -> Resolved {
@@ -188,6 +248,35 @@ fn step(
     step_on(run, intake(run, arrived, inputs, SALT), result, effect)
 }
 
+/// Takes the first step of a run, which hears a user's words.
+fn first_step(result: StepResult) -> (Run, RunStepped) {
+    let inputs = [words("hello")];
+    step(&begun(), vec![], &inputs, result, EffectClass::ReadOnly)
+}
+
+/// The run once outcomes are recorded in a commit of their own.
+fn settled_in(run: &Run, settled: Vec<Settlement>) -> Run {
+    let run_id = run.started.run;
+    let settled = Event::RunSettled(RunSettled {
+        run: run_id,
+        settled,
+    });
+    run.clone().apply(&settled).unwrap()
+}
+
+/// The run once a call is on record as sent.
+fn sent_once(run: &Run, operation: OperationId, effect: Option<EffectClass>) -> Run {
+    let started = OperationStarted {
+        run: run.started.run,
+        operation,
+        segment: 0,
+        effect,
+        time: NOW,
+    };
+    let started = Event::OperationStarted(started);
+    run.clone().apply(&started).unwrap()
+}
+
 /// Takes a step on what it takes in.
 fn step_on(
     run: &Run,
@@ -237,13 +326,7 @@ fn call_part(name: &str) -> Part {
 
 /// The user spoke, the model answered with two calls, and both were started.
 fn with_two_calls(effect: EffectClass) -> Run {
-    let (run, _) = step(
-        &begun(),
-        vec![],
-        &[words("hello")],
-        wait(vec![asking_a_model("m1")], Until::Any),
-        effect,
-    );
+    let (run, _) = step(&begun(), vec![], &[words("hello")], asking("m1"), effect);
     let reply = model_says(&run, "m1", vec![call_part("write"), call_part("write")]);
     step(
         &run,
@@ -257,13 +340,7 @@ fn with_two_calls(effect: EffectClass) -> Run {
 
 #[test]
 fn a_first_step_hears_what_its_run_claimed() {
-    let (run, stepped) = step(
-        &begun(),
-        vec![],
-        &[words("hello")],
-        wait(vec![asking_a_model("m1")], Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, stepped) = first_step(asking("m1"));
     assert_eq!(stepped.news, vec![News::Said { messages: vec![1] }]);
     assert_eq!(run.message(1).unwrap().text(), "hello");
     assert_eq!(run.open.len(), 1);
@@ -275,20 +352,10 @@ fn a_first_step_hears_what_its_run_claimed() {
 
 #[test]
 fn a_models_reply_enters_the_thread_and_is_named_by_its_place() {
-    let (run, _) = step(
-        &begun(),
-        vec![],
-        &[words("hello")],
-        wait(vec![asking_a_model("m1")], Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, _) = first_step(asking("m1"));
     let reply = model_says(&run, "m1", vec![Part::text("hi")]);
     assert!(wakes(&run, std::slice::from_ref(&reply), false));
-    let done = StepResult {
-        decision: Decision::Reply { parts: vec![] },
-        effects: vec![],
-        memo: None,
-    };
+    let done = decided(Decision::Reply { parts: vec![] });
     let (run, stepped) = step(&run, vec![reply], &[], done, EffectClass::ReadOnly);
     let outcome = OperationOutcome::Message { id: 2 };
     assert_eq!(
@@ -309,10 +376,7 @@ fn a_models_reply_enters_the_thread_and_is_named_by_its_place() {
 fn waiting_for_all_wakes_when_the_last_has_settled() {
     let run = with_two_calls(EffectClass::ReadOnly);
     let gave = |key: &str| {
-        let ended = Ended::Gave {
-            parts: vec![Part::text(key)],
-            untrusted: true,
-        };
+        let ended = gave_text(key);
         settlement(&run.by_key(key).unwrap().operation, ended, NOW)
     };
     let first = gave("call-2-0");
@@ -320,19 +384,9 @@ fn waiting_for_all_wakes_when_the_last_has_settled() {
     assert!(!wakes(&run, std::slice::from_ref(&first), false));
     assert!(wakes(&run, &[first.clone(), second.clone()], false));
     // Recorded one by one it is the same.
-    let alone = RunSettled {
-        run: run.started.run,
-        settled: vec![first],
-    };
-    let run = run.apply(&Event::RunSettled(alone)).unwrap();
+    let run = settled_in(&run, vec![first]);
     assert!(wakes(&run, std::slice::from_ref(&second), false));
-    let (run, stepped) = step(
-        &run,
-        vec![second],
-        &[],
-        wait(vec![asking_a_model("m2")], Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, stepped) = step(&run, vec![second], &[], asking("m2"), EffectClass::ReadOnly);
     assert_eq!(stepped.heard.len(), 2);
     assert!(
         run.unpaired().is_empty(),
@@ -361,22 +415,10 @@ fn what_would_be_sent_by_itself_is_told_from_what_waits_or_only_reads() {
     // What was sent once and must not be sent twice settles as unknown.
     let run = with_two_calls(EffectClass::NonIdempotent);
     let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let started = OperationStarted {
-        run: run.started.run,
-        operation,
-        segment: 0,
-        effect: None,
-        time: NOW,
-    };
-    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    let run = sent_once(&run, operation, None);
     assert!(!would_be_sent(&run.open[&operation], NOW));
     // A question and a timer whose time has not come wait; the timer goes on when it has.
-    let asks = ClientAction {
-        widget: "w".into(),
-        props: json!({}),
-        response_schema: None,
-        lock_input: false,
-    };
+    let asks = free_text();
     let start = vec![
         Request {
             key: "q".into(),
@@ -387,13 +429,7 @@ fn what_would_be_sent_by_itself_is_told_from_what_waits_or_only_reads() {
             work: Work::Timer { ms: 50 },
         },
     ];
-    let (run, _) = step(
-        &begun(),
-        vec![],
-        &[words("hello")],
-        wait(start, Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, _) = first_step(wait(start, Until::Any));
     assert!(!goes_on(&run, NOW) && goes_on(&run, NOW.plus_ms(50)));
     assert!(
         run.open
@@ -406,29 +442,17 @@ fn what_would_be_sent_by_itself_is_told_from_what_waits_or_only_reads() {
 #[test]
 fn a_call_without_a_result_gets_a_synthetic_one_before_the_next_model_call() {
     let run = with_two_calls(EffectClass::ReadOnly);
-    let ended = Ended::Gave {
-        parts: vec![Part::text("done")],
-        untrusted: true,
-    };
+    let ended = gave_text("done");
     let first = settlement(&run.by_key("call-2-0").unwrap().operation, ended, NOW);
     let (run, stepped) = {
         let mut any = run;
         any.wait = Some((Until::Any, false));
-        step(
-            &any,
-            vec![first],
-            &[],
-            wait(vec![asking_a_model("m2")], Until::Any),
-            EffectClass::ReadOnly,
-        )
+        step(&any, vec![first], &[], asking("m2"), EffectClass::ReadOnly)
     };
     assert!(stepped.said[0].text().starts_with("Still running, task "));
     assert!(run.unpaired().is_empty());
     // Its late result comes as a notice: no call has two results.
-    let late = Ended::Gave {
-        parts: vec![Part::text("late")],
-        untrusted: true,
-    };
+    let late = gave_text("late");
     let late = settlement(&run.by_key("call-2-1").unwrap().operation, late, NOW);
     let taken = intake(&run, vec![late], &[], SALT);
     assert_eq!(
@@ -441,14 +465,7 @@ fn a_call_without_a_result_gets_a_synthetic_one_before_the_next_model_call() {
 fn ending_a_turn_cancels_what_is_open_and_pairs_every_call() {
     let run = with_two_calls(EffectClass::NonIdempotent);
     let sent = run.by_key("call-2-0").unwrap().operation.id;
-    let started = OperationStarted {
-        run: run.started.run,
-        operation: sent,
-        segment: 0,
-        effect: None,
-        time: NOW,
-    };
-    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    let run = sent_once(&run, sent, None);
     let (stops, said) = cut_off(&run, "The turn was cancelled.", NOW, SALT);
     let outcome = |id| {
         stops
@@ -502,14 +519,7 @@ fn work_whose_effect_grew_when_it_was_sent_is_unknown_after_a_crash() {
 fn sent_with(effect: Option<EffectClass>) -> Run {
     let run = with_two_calls(EffectClass::Idempotent);
     let operation = *run.open.keys().next().unwrap();
-    let started = OperationStarted {
-        run: run.started.run,
-        operation,
-        segment: 0,
-        effect,
-        time: NOW,
-    };
-    run.apply(&Event::OperationStarted(started)).unwrap()
+    sent_once(&run, operation, effect)
 }
 
 #[test]
@@ -523,14 +533,7 @@ fn after_a_crash_only_what_was_never_sent_of_non_idempotent_work_is_performed() 
         vec![(first, Next::Perform { record_first: true })],
         "one after the other, in order"
     );
-    let started = OperationStarted {
-        run: run.started.run,
-        operation: first,
-        segment: 0,
-        effect: None,
-        time: NOW,
-    };
-    let run = run.apply(&Event::OperationStarted(started)).unwrap();
+    let run = sent_once(&run, first, None);
     let Next::Settle(after_a_crash) = next(&run.open[&first], NOW) else {
         panic!("work that was sent is not sent again");
     };
@@ -572,7 +575,7 @@ fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_
         &begun,
         vec![],
         &[words("hello")],
-        wait(vec![asking_a_model("m1")], Until::Any),
+        asking("m1"),
         EffectClass::ReadOnly,
     );
     assert_eq!(run.available_after(&[]).cost_micros, Some(1_000));
@@ -589,13 +592,9 @@ fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_
         "what is reserved is not there for others"
     );
     let attempt = |usage, cost_micros| Attempt {
-        provider: "p".into(),
-        model: "m".into(),
         usage,
         cost_micros,
-        wall_ms: 1,
-        error: None,
-        reserved: None,
+        ..attempt_at("m")
     };
     let known = || {
         attempt(
@@ -635,13 +634,7 @@ fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_
             Some(left),
             "before it is recorded: {attempts:?}"
         );
-        let run = run
-            .clone()
-            .apply(&Event::RunSettled(RunSettled {
-                run: run.started.run,
-                settled: vec![settlement],
-            }))
-            .unwrap();
+        let run = settled_in(&run, vec![settlement]);
         assert_eq!(
             (
                 run.available_after(&[]).cost_micros,
@@ -674,13 +667,7 @@ fn a_timer_is_late_if_need_be_and_never_early() {
         key: "t".into(),
         work: Work::Timer { ms: 500 },
     };
-    let (run, _) = step(
-        &begun(),
-        vec![],
-        &[words("x")],
-        wait(vec![timer], Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, _) = first_step(wait(vec![timer], Until::Any));
     let open = run.by_key("t").unwrap();
     assert_eq!(
         next(open, NOW.plus_ms(499)),
@@ -695,23 +682,12 @@ fn a_timer_is_late_if_need_be_and_never_early() {
 
 #[test]
 fn an_answer_must_name_the_question_that_waits() {
-    let action = ClientAction {
-        widget: "free_text".into(),
-        props: json!({}),
-        response_schema: None,
-        lock_input: false,
-    };
+    let action = free_text();
     let ask = Request {
         key: "q".into(),
         work: Work::Client(action),
     };
-    let (run, _) = step(
-        &begun(),
-        vec![],
-        &[words("x")],
-        wait(vec![ask], Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, _) = first_step(wait(vec![ask], Until::Any));
     let id = run.by_key("q").unwrap().operation.id;
     let wrong = OperationId::mint(run.started.run, 9, "q");
     assert_eq!(
@@ -770,27 +746,19 @@ fn an_approved_call_that_is_not_begun_in_time_has_expired() {
 
 /// A run of which a tool asks what `segment` waits with.
 fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId) {
-    let action = ClientAction {
-        widget: "free_text".into(),
-        props: json!({}),
-        response_schema: None,
-        lock_input: false,
-    };
+    let action = free_text();
     let run = with_two_calls(EffectClass::Idempotent);
     let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = Continuation {
+    let asking = continuing(
         operation,
         segment,
-        state: Vec::new(),
-        pause: Pause::Asking {
+        Pause::Asking {
             tool: "notes_add".to_owned(),
             action: Box::new(action),
             until,
             since: NOW,
         },
-        active_ms: 0,
-        call: None,
-    };
+    );
     (
         run.apply(&Event::OperationContinued(asking)).unwrap(),
         operation,
@@ -849,23 +817,12 @@ fn what_a_tool_asks_has_its_time_and_the_call_is_timed_out_after_it() {
 
 #[test]
 fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
-    let action = ClientAction {
-        widget: "free_text".into(),
-        props: json!({}),
-        response_schema: None,
-        lock_input: false,
-    };
+    let action = free_text();
     let ask = Request {
         key: "q".into(),
         work: Work::Client(action.clone()),
     };
-    let (run, _) = step(
-        &begun(),
-        vec![],
-        &[words("x")],
-        wait(vec![ask], Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, _) = first_step(wait(vec![ask], Until::Any));
     let essay = json!({ "essay": "x".repeat(1 << 20) });
     let (event, _, blobs) = answer(
         &run,
@@ -888,19 +845,16 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
 
     let run = with_two_calls(EffectClass::Idempotent);
     let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = Continuation {
+    let asking = continuing(
         operation,
-        segment: 1,
-        state: Vec::new(),
-        pause: Pause::Asking {
+        1,
+        Pause::Asking {
             tool: "notes_add".to_owned(),
             action: Box::new(action),
             until: None,
             since: NOW,
         },
-        active_ms: 0,
-        call: None,
-    };
+    );
     let run = run.apply(&Event::OperationContinued(asking)).unwrap();
     let (event, _, blobs) = answer(&run, operation, &UserId::local(), essay, NOW).unwrap();
     assert!(
@@ -918,14 +872,7 @@ fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
 fn a_key_is_used_once_in_a_turn_and_waiting_for_nothing_is_refused() {
     let run = with_two_calls(EffectClass::ReadOnly);
     let nothing = intake(&run, vec![], &[], SALT);
-    assert!(
-        check(
-            &run,
-            &nothing,
-            &wait(vec![asking_a_model("m1")], Until::Any)
-        )
-        .is_err()
-    );
+    assert!(check(&run, &nothing, &asking("m1")).is_err());
     assert!(
         check(
             &begun(),
@@ -942,13 +889,7 @@ fn a_key_is_used_once_in_a_turn_and_waiting_for_nothing_is_refused() {
 
 #[test]
 fn a_turns_id_commits_to_its_parent_and_every_message() {
-    let (run, _) = step(
-        &begun(),
-        vec![],
-        &[words("hello")],
-        wait(vec![asking_a_model("m1")], Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, _) = first_step(asking("m1"));
     let joint = Joint {
         depth: 1,
         jump: None,
@@ -971,7 +912,7 @@ fn folding_the_events_gives_the_run_that_made_them() {
         &begun,
         vec![],
         &[words("hello")],
-        wait(vec![asking_a_model("m1")], Until::Any),
+        asking("m1"),
         EffectClass::ReadOnly,
     );
     let reply = model_says(&run, "m1", vec![call_part("write")]);
@@ -998,13 +939,7 @@ fn folding_the_events_gives_the_run_that_made_them() {
 
 #[test]
 fn active_time_is_what_outcomes_have_and_not_what_passed_between_events() {
-    let (run, _) = step(
-        &begun(),
-        vec![],
-        &[words("x")],
-        wait(vec![asking_a_model("m1")], Until::Any),
-        EffectClass::ReadOnly,
-    );
+    let (run, _) = first_step(asking("m1"));
     let max = run.started.limits.active_ms_max;
     // The host was down for longer than all active time that the turn may have.
     for (active_ms, unrecorded_ms, is_spent) in [
@@ -1016,11 +951,7 @@ fn active_time_is_what_outcomes_have_and_not_what_passed_between_events() {
     ] {
         let mut reply = model_says(&run, "m1", vec![Part::text("hi")]);
         (reply.time, reply.active_ms) = (NOW.plus_ms(max * 2), active_ms);
-        let settled = Event::RunSettled(RunSettled {
-            run: run.started.run,
-            settled: vec![reply],
-        });
-        let after = run.clone().apply(&settled).unwrap();
+        let after = settled_in(&run, vec![reply]);
         assert_eq!(
             (
                 after.spending.active_ms,
@@ -1037,12 +968,8 @@ fn the_active_time_of_every_segment_of_a_call_counts() {
     let run = with_two_calls(EffectClass::ReadOnly);
     let operation = *run.open.keys().next().unwrap();
     let later = |segment| Continuation {
-        operation,
-        segment,
-        state: Vec::new(),
-        pause: Pause::Until { due: NOW },
         active_ms: 40,
-        call: None,
+        ..continuing(operation, segment, Pause::Until { due: NOW })
     };
     let run = run
         .apply(&Event::OperationContinued(later(1)))
@@ -1053,83 +980,6 @@ fn the_active_time_of_every_segment_of_a_call_counts() {
         active_ms: 3,
         ..Settlement::new(operation, OperationOutcome::Cancelled, NOW.plus_ms(9_000))
     }];
-    let run = run
-        .clone()
-        .apply(&Event::RunSettled(RunSettled {
-            run: run.started.run,
-            settled,
-        }))
-        .unwrap();
+    let run = settled_in(&run, settled);
     assert_eq!(run.spending.active_ms, 83);
-}
-
-/// Collected inputs are heard as one message, and dropped ones are reported before it.
-#[test]
-fn collected_inputs_are_heard_as_one_message_after_the_notice_of_drops() {
-    let mut overflow = crate::work::queue::Queue::<InputId>::default();
-    let mut settings = crate::work::queue::QueueSettings {
-        mode: crate::work::queue::Mode::Followup,
-        ..crate::work::queue::QueueSettings::default()
-    };
-    settings.cap = "1".parse().unwrap();
-    let arriving = crate::work::queue::Arriving {
-        settings,
-        route: None,
-        text: "gone",
-        line: "gone",
-    };
-    let first = overflow
-        .arrive(&arriving, crate::work::queue::Condition::Free)
-        .unwrap();
-    let id = InputId(Uuid::from_u128(1));
-    let user = UserId::local();
-    let waiting = |kind| crate::work::queue::WaitingInput {
-        id,
-        arrived: NOW,
-        priority: Priority::Normal,
-        user: user.clone(),
-        kind,
-    };
-    overflow.waiting.push(waiting(first.kind));
-    let drops = overflow
-        .arrive(&arriving, crate::work::queue::Condition::Free)
-        .unwrap()
-        .drops
-        .unwrap();
-    let notice = drops.overflow.notice().unwrap();
-
-    let mut run = begun();
-    run.started.overflow = Some(notice.clone());
-    let reported = intake(&run, vec![], &[words("one"), words("two")], SALT);
-    let heard: Vec<(Role, String)> = reported
-        .heard
-        .iter()
-        .map(|message| (message.role, message.text()))
-        .collect();
-    assert_eq!(
-        heard,
-        [
-            (Role::Notice, notice.to_string()),
-            (Role::User, "one".into()),
-            (Role::User, "two".into())
-        ]
-    );
-    assert_eq!(
-        reported.news,
-        [News::Said {
-            messages: vec![2, 3]
-        }]
-    );
-
-    run.started.collected = true;
-    let reported = intake(&run, vec![], &[words("one"), words("two")], SALT);
-    let texts: Vec<String> = reported.heard.iter().map(Message::text).collect();
-    assert_eq!(
-        texts,
-        [crate::work::queue::collected(Some(&notice), ["one", "two"])]
-    );
-    assert_eq!(
-        (reported.news, reported.claimed.len()),
-        (vec![News::Said { messages: vec![1] }], 2)
-    );
 }

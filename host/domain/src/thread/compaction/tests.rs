@@ -1,7 +1,7 @@
 //! Tests of when a thread is compacted and where it is cut. They also cover what a model is given,
 //! and what models see afterwards.
 
-use super::material::clipped;
+use super::clipped;
 use super::*;
 use crate::thread::message::{Answers, Draft};
 use crate::thread::speaker::Speaker;

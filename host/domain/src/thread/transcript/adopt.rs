@@ -9,9 +9,8 @@
 
 mod build;
 
-use super::fault::{PassedOver, TranscriptFault};
 use super::line::kind;
-use super::{Header, LeftOut, Reading, Transcript, TranscriptTurn};
+use super::{Header, LeftOut, PassedOver, Reading, Transcript, TranscriptFault, TranscriptTurn};
 use crate::thread::message::{Part, Role};
 use crate::thread::model::Usage;
 use crate::thread::turn::TurnEnd;
@@ -21,7 +20,7 @@ use crate::values::time::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-pub(super) use build::{Adopted, turns};
+pub(super) use build::turns;
 
 /// The most messages that are copied because branches part within a turn.
 pub const COPIED_MESSAGES_MAX: usize = 100_000;
@@ -97,10 +96,7 @@ pub(super) struct Answered {
 impl ForeignMessage {
     /// Returns whether it is a query. A query after an answer begins a turn.
     fn asks(&self) -> bool {
-        match self.role {
-            Role::User | Role::Notice => true,
-            Role::Assistant | Role::Tool => false,
-        }
+        matches!(self.role, Role::User | Role::Notice)
     }
 }
 

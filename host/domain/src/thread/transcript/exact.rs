@@ -6,8 +6,9 @@
 //! the rest of the file is rebuilt from the records, and has to be identical to the byte. A file is
 //! refused if its visible content was changed without its records.
 
-use super::fault::{TranscriptFault, Unwritable};
-use super::{Header, LINES_MAX, Reading, Transcript, TranscriptTurn, Unsound};
+use super::{
+    Header, LINES_MAX, Reading, Transcript, TranscriptFault, TranscriptTurn, Unsound, Unwritable,
+};
 use crate::thread::message::{Message, MessageId};
 use crate::thread::turn::TurnNode;
 use crate::values::digest::Digest;

@@ -1,7 +1,8 @@
 //! The lines of a file, one JSON object each, and their fields with their places.
 
-use super::fault::{TranscriptFault, Unwritable};
-use super::{FILE_BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, WORD_BYTES_MAX};
+use super::{
+    FILE_BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, TranscriptFault, Unwritable, WORD_BYTES_MAX,
+};
 use crate::values::json::{self, DEPTH_MAX};
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
@@ -413,6 +414,6 @@ fn has_fraction(value: &Value) -> bool {
         Value::Number(number) => number.is_f64(),
         Value::Array(items) => items.iter().any(has_fraction),
         Value::Object(fields) => fields.values().any(has_fraction),
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
+        _ => false,
     }
 }

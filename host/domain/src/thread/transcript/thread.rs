@@ -1,7 +1,7 @@
 //! Threads in a tree of turns: the path from a turn to its root, and the point where two of them
 //! part.
 
-use super::diff::{Diff, diff};
+use super::{Diff, diff};
 use crate::thread::message::Message;
 use crate::thread::turn::TurnNode;
 use crate::values::id::TurnId;

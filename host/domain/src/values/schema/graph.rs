@@ -1,10 +1,8 @@
 //! The subschemas of a schema, and which of them apply to the same value.
 
-use super::pattern::states;
-use super::sizes::{all, own};
 use super::{
     CHAIN_MAX, EXPANDED_MAX, PATTERN_BYTES_MAX, PATTERN_STATES_MAX, PATTERNS_MAX, PLACE_STEPS_MAX,
-    Problem, REFERENCE_BYTES_MAX, REFERENCES_MAX, SHOWN_CHARS_MAX, Unfit,
+    Problem, REFERENCE_BYTES_MAX, REFERENCES_MAX, SHOWN_CHARS_MAX, Unfit, all, own, states,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;

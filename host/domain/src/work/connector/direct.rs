@@ -3,8 +3,9 @@
 //! It has no component. Each visitor of a page is a separate user, and reads the messages queued
 //! for them.
 
-use super::spec::ConnectorSpec;
+use super::ConnectorSpec;
 use crate::values::time::Timestamp;
+use crate::work::trigger::SpecFault;
 use serde::{Deserialize, Serialize};
 
 /// The name used instead of a component's.
@@ -116,36 +117,10 @@ fn visitors_default() -> u32 {
     VISITORS_DEFAULT
 }
 
-/// The fault in the configuration of a chat for web pages.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DirectSpecError {
-    /// It does not fit the schema.
-    #[error("configuration: {0}")]
-    Form(String),
-    /// Origins are missing, or too many.
-    #[error(
-        "configuration.origins: 1 to {ORIGINS_MAX} origins are needed, these are {0}; write those \
-         of the pages that may use the chat, such as `https://www.example.org`"
-    )]
-    Origins(usize),
-    /// A text is no origin.
-    #[error(
-        "configuration.origins: `{0}` is no origin; write scheme and host without a path, such as \
-         `https://www.example.org` or `http://localhost:8080`"
-    )]
-    Origin(String),
-    /// The number of visitors is outside its range.
-    #[error("configuration.visitorsMax: it must be from 1 to {VISITORS_MAX}, this is {0}")]
-    Visitors(u32),
-    /// Another intake is configured besides its own.
-    #[error("{0}: a chat for web pages has a way in of its own; leave it out")]
-    Intake(&'static str),
-}
-
 impl DirectSpec {
     /// Reads the configuration of a connector; none if it has another component.
     #[must_use]
-    pub fn of(spec: &ConnectorSpec) -> Option<Result<Self, DirectSpecError>> {
+    pub fn of(spec: &ConnectorSpec) -> Option<Result<Self, SpecFault>> {
         (spec.component == DIRECT).then(|| Self::read(spec))
     }
 
@@ -155,24 +130,44 @@ impl DirectSpec {
         self.origins.iter().any(|known| known == origin)
     }
 
-    fn read(spec: &ConnectorSpec) -> Result<Self, DirectSpecError> {
-        if spec.intake.is_some() {
-            return Err(DirectSpecError::Intake("intake"));
+    fn read(spec: &ConnectorSpec) -> Result<Self, SpecFault> {
+        let fault = |field: &str, message: String, fix: &str| {
+            let field = format!("configuration.{field}");
+            Err(SpecFault::new(field, message, fix))
+        };
+        let intakes = [
+            ("intake", spec.intake.is_some()),
+            ("webhook", spec.webhook.is_some()),
+        ];
+        if let Some((field, _)) = intakes.into_iter().find(|(_, is_set)| *is_set) {
+            let message = "has no meaning: a chat for web pages has a way in of its own";
+            return Err(SpecFault::new(field, message, "leave it out"));
         }
-        if spec.webhook.is_some() {
-            return Err(DirectSpecError::Intake("webhook"));
-        }
-        let direct: Self = serde_json::from_value(spec.configuration.clone())
-            .map_err(|error| DirectSpecError::Form(error.to_string()))?;
+        let direct: Self = serde_json::from_value(spec.configuration.clone()).map_err(|error| {
+            let fix = "write `origins`, `visitorsMax` and `deltas`";
+            SpecFault::new("configuration", format!("does not fit: {error}"), fix)
+        })?;
         if !(1..=ORIGINS_MAX).contains(&direct.origins.len()) {
-            return Err(DirectSpecError::Origins(direct.origins.len()));
+            let message = format!("are {}", direct.origins.len());
+            let fix = format!(
+                "write 1 to {ORIGINS_MAX}, those of the pages that may use the chat, such as \
+                 `https://www.example.org`"
+            );
+            return fault("origins", message, &fix);
         }
         if let Some(other) = direct.origins.iter().find(|text| !is_origin(text)) {
-            let shown = other.chars().take(ORIGIN_BYTES_MAX).collect();
-            return Err(DirectSpecError::Origin(shown));
+            let shown: String = other.chars().take(ORIGIN_BYTES_MAX).collect();
+            let fix = "write scheme and host without a path, such as `https://www.example.org` or \
+                       `http://localhost:8080`";
+            return fault(
+                "origins",
+                format!("do not fit: `{shown}` is no origin"),
+                fix,
+            );
         }
         if !(1..=VISITORS_MAX).contains(&direct.visitors_max) {
-            return Err(DirectSpecError::Visitors(direct.visitors_max));
+            let fix = format!("write 1 to {VISITORS_MAX}");
+            return fault("visitorsMax", format!("is {}", direct.visitors_max), &fix);
         }
         Ok(direct)
     }
@@ -310,7 +305,7 @@ mod tests {
         assert!(!has_room(0, u64::MAX, 1));
     }
 
-    fn read(configuration: &Value) -> Result<DirectSpec, DirectSpecError> {
+    fn read(configuration: &Value) -> Result<DirectSpec, SpecFault> {
         let spec = json!({
             "component": "direct", "agent": "assistant", "configuration": configuration,
         });
@@ -353,18 +348,20 @@ mod tests {
             "https://a.example https://b.example",
         ] {
             let error = read(&json!({ "origins": [origin] })).unwrap_err();
-            assert_eq!(error, DirectSpecError::Origin(origin.to_owned()));
-            assert!(error.to_string().starts_with("configuration.origins: "));
+            assert_eq!(error.field, "configuration.origins");
+            assert!(error.message.contains(&format!("`{origin}`")), "{error}");
         }
-        assert_eq!(
-            read(&json!({ "origins": [] })),
-            Err(DirectSpecError::Origins(0))
-        );
-        assert!(matches!(read(&json!({})), Err(DirectSpecError::Form(_))));
-        assert_eq!(
-            read(&json!({ "origins": ["http://localhost:8080"], "visitorsMax": 0 })),
-            Err(DirectSpecError::Visitors(0))
-        );
+        for (configuration, field) in [
+            (json!({ "origins": [] }), "configuration.origins"),
+            (json!({}), "configuration"),
+            (
+                json!({ "origins": ["http://localhost:8080"], "visitorsMax": 0 }),
+                "configuration.visitorsMax",
+            ),
+        ] {
+            let error = read(&configuration).unwrap_err();
+            assert_eq!(error.field, field, "{error}");
+        }
     }
 
     #[test]
@@ -377,9 +374,7 @@ mod tests {
             "configuration": { "origins": ["https://a.example"] },
         });
         let polled: ConnectorSpec = serde_json::from_value(polled).unwrap();
-        assert_eq!(
-            DirectSpec::of(&polled),
-            Some(Err(DirectSpecError::Intake("intake")))
-        );
+        let error = DirectSpec::of(&polled).unwrap().unwrap_err();
+        assert_eq!(error.field, "intake");
     }
 }

@@ -1,6 +1,6 @@
 //! Messages from people outside, as a component reads them, and their bounds.
 
-use super::limits::{
+use super::{
     ACKNOWLEDGE_BYTES_MAX, ANSWER_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX,
     BATCH_MESSAGES_MAX, BUTTON_BYTES_MAX, CURSOR_BYTES_MAX, GROUP_ID_BYTES_MAX, HANDLE_BYTES_MAX,
     INCOMING_TEXT_BYTES_MAX, QUOTATIONS_MAX, SERVICE_ID_BYTES_MAX,

@@ -3,6 +3,7 @@
 use crate::access::egress::CREDENTIALS;
 use crate::values::digest::Digest;
 use crate::values::time::Timestamp;
+use crate::work::trigger::SpecFault;
 use hmac::{Hmac, Mac};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,23 +59,6 @@ pub enum WebhookCheck {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         header: Option<String>,
     },
-}
-
-/// The fault in a [`WebhookCheck`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WebhookCheckError {
-    /// It names no secret.
-    #[error("{0}: it is empty; write the name of a secret in `secrets`")]
-    NoSecret(&'static str),
-    /// One secret is used for two purposes.
-    #[error(
-        "meta.verifyToken: it is the same secret as `secret`; the handshake sends it in the \
-         address, so name another one"
-    )]
-    Same,
-    /// It is no header.
-    #[error("token.header: a header such as `x-token` is needed, this is `{0}`")]
-    Header(String),
 }
 
 /// The method of a call.
@@ -163,40 +147,46 @@ impl WebhookCheck {
     pub fn verify_token(&self) -> Option<&str> {
         match self {
             Self::Meta { verify_token, .. } => Some(verify_token),
-            Self::Telegram { .. } | Self::Slack { .. } | Self::Token { .. } => None,
+            _ => None,
         }
     }
 
-    /// Checks the names.
-    ///
-    /// # Errors
-    /// The first fault, with its field below `webhook` and what to write instead.
-    pub fn check(&self) -> Result<(), WebhookCheckError> {
-        if self.secret().trim().is_empty() {
-            return Err(WebhookCheckError::NoSecret(match self {
-                Self::Telegram { .. } => "telegram.secret",
-                Self::Meta { .. } => "meta.secret",
-                Self::Slack { .. } => "slack.secret",
-                Self::Token { .. } => "token.secret",
-            }));
-        }
+    /// Returns the fault in its names, if any.
+    pub(super) fn fault(&self) -> Option<SpecFault> {
+        let secret = match self {
+            Self::Telegram { .. } => "telegram.secret",
+            Self::Meta { .. } => "meta.secret",
+            Self::Slack { .. } => "slack.secret",
+            Self::Token { .. } => "token.secret",
+        };
+        let token = "meta.verifyToken";
+        let fix = "write the name of a secret in `secrets`";
         match self {
+            _ if self.secret().trim().is_empty() => Some(SpecFault::new(secret, "is empty", fix)),
             Self::Meta { verify_token, .. } if verify_token.trim().is_empty() => {
-                Err(WebhookCheckError::NoSecret("meta.verifyToken"))
+                Some(SpecFault::new(token, "is empty", fix))
             }
             Self::Meta {
                 secret,
                 verify_token,
-            } if secret == verify_token => Err(WebhookCheckError::Same),
+            } if secret == verify_token => {
+                let message = "is the same secret as `secret`, and the handshake sends it in the \
+                               address";
+                Some(SpecFault::new(token, message, "name another one"))
+            }
             Self::Token {
                 header: Some(header),
                 ..
             } if !is_header(header) => {
-                Err(WebhookCheckError::Header(header.chars().take(64).collect()))
+                let shown: String = header.chars().take(64).collect();
+                let message = format!("is `{shown}`, which is no header");
+                Some(SpecFault::new(
+                    "token.header",
+                    message,
+                    "write one such as `x-token`",
+                ))
             }
-            Self::Meta { .. } | Self::Telegram { .. } | Self::Slack { .. } | Self::Token { .. } => {
-                Ok(())
-            }
+            _ => None,
         }
     }
 

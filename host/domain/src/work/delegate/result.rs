@@ -1,11 +1,12 @@
 //! The result of a delegation, as the JSON that the model gets as the call's result.
 
-use super::{ARGUMENTS, Code, DelegateAddress, Delegation, Target};
-use crate::thread::message::{Part, text_of};
+use super::{ARGUMENTS, Code, DelegateAddress, Delegation, NAME, Target};
+use crate::thread::message::{Message, Part, text_of};
 use crate::thread::spill::{blob_of, shortened};
 use crate::values::digest::Digest;
-use crate::values::error_code::INVALID_ARGUMENTS;
-use crate::values::error_code::{ErrorCategory, LIMIT_REACHED, category_of_tool, is_retryable};
+use crate::values::error_code::{
+    ErrorCategory, INVALID_ARGUMENTS, LIMIT_REACHED, category_of_tool, is_retryable,
+};
 use crate::values::id::{AgentId, OperationId};
 use crate::values::limits::{INLINE_TEXT_BYTES_MAX, SPILL_EDGE_BYTES};
 use crate::values::text::words;
@@ -363,5 +364,208 @@ impl DelegateResult {
             details: Map::new(),
         });
         self
+    }
+}
+
+// The blobs that a delegation names: passed on to its target if its caller may read them.
+
+/// The most blobs that one delegation passes on: the first ones in its parameters.
+pub const BLOBS_MAX: usize = 32;
+/// The beginning of a blob's reference in a text.
+const SCHEME: &str = "sha256:";
+/// Bytes of a blob's reference.
+const REFERENCE_BYTES: usize = SCHEME.len() + 64;
+
+impl Delegation {
+    /// Returns the digests of the blobs that its parameters name, each once, at most [`BLOBS_MAX`].
+    #[must_use]
+    pub fn digests(&self) -> Vec<Digest> {
+        let mut found = Vec::new();
+        for value in self.parameters.values() {
+            collect(value, &mut found);
+        }
+        found
+    }
+}
+
+fn collect(value: &Value, found: &mut Vec<Digest>) {
+    match value {
+        Value::String(text) => {
+            for digest in named(text) {
+                if found.len() < BLOBS_MAX && !found.contains(&digest) {
+                    found.push(digest);
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, found)),
+        _ => {}
+    }
+}
+
+/// The digests that a text names. A digest followed by more digits is none.
+fn named(text: &str) -> impl Iterator<Item = Digest> {
+    text.match_indices(SCHEME).filter_map(|(at, _)| {
+        let rest = text.get(at..)?;
+        let after = rest.get(REFERENCE_BYTES..)?;
+        let digest = Digest::from_reference(rest.get(..REFERENCE_BYTES)?)?;
+        (!after.starts_with(|next: char| next.is_ascii_hexdigit())).then_some(digest)
+    })
+}
+
+#[cfg(test)]
+mod blobs_tests {
+    use super::super::{Target, parse};
+    use super::*;
+    use serde_json::json;
+
+    fn digests(sources: &[String]) -> Vec<Digest> {
+        let call = json!({
+            "target": "researcher", "operation": "synthesize_sources",
+            "parameters": { "sources": sources, "format": "markdown" },
+        });
+        parse(&call.to_string(), &Target::ALL).unwrap().digests()
+    }
+
+    #[test]
+    fn blobs_are_found_in_the_texts_of_the_parameters() {
+        let one = Digest::of(b"one");
+        let two = Digest::of(b"two");
+        let first = one.reference();
+        let second = two.reference();
+        for (sources, expected) in [
+            (vec![first.clone()], vec![one]),
+            (vec![second.clone(), first.clone()], vec![two, one]),
+            (vec![format!("ä{second}, then {first}.")], vec![two, one]),
+            (vec![first.clone(), first.clone()], vec![one]),
+            (vec!["no digest".to_owned()], Vec::new()),
+            (vec![one.hex()], Vec::new()),
+            (vec![format!("{first}0")], Vec::new()),
+            (vec![first[..first.len() - 1].to_owned()], Vec::new()),
+            (vec![format!("sha256:{}", "ä".repeat(32))], Vec::new()),
+        ] {
+            assert_eq!(digests(&sources), expected, "{sources:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_blobs_are_found_than_may_be_handed_on() {
+        let all: Vec<Digest> = (0..=BLOBS_MAX as u64)
+            .map(|at| Digest::of(&at.to_be_bytes()))
+            .collect();
+        let sources: Vec<String> = all.iter().map(Digest::reference).collect();
+        assert_eq!(digests(&sources), all[..BLOBS_MAX].to_vec());
+    }
+}
+
+// Results of delegations as models see them: the content or the error, without facts about the
+// task. Every later model call would pay for these.
+
+/// Reduces a message with a result of `delegate` to its content. Other messages stay unchanged.
+pub fn show_content(message: &mut Message) {
+    let answers = message.answers.as_ref();
+    let is_result = answers.is_some_and(|answers| answers.name == NAME)
+        || message.origin.strip_prefix("tool:") == Some(NAME);
+    if !is_result {
+        return;
+    }
+    for part in &mut message.parts {
+        if let Part::Text { text } = part
+            && let Some(content) = content_of(text)
+        {
+            *text = content;
+        }
+    }
+}
+
+/// Returns the content of a result, or the error that it reports. None for any other text.
+fn content_of(text: &str) -> Option<String> {
+    let result: Value = serde_json::from_str(text).ok()?;
+    result.get("metadata")?.as_object()?;
+    if result.get("success")?.as_bool()? {
+        return match result.get("output") {
+            Some(output) => output.as_str().map(str::to_owned),
+            None => result.get("data").map(Value::to_string),
+        };
+    }
+    let error = result.get("error")?;
+    let text_at = |name: &str| error.get(name)?.as_str();
+    let again = match error.get("retryable")?.as_bool()? {
+        true => " (The same call may succeed later.)",
+        false => "",
+    };
+    Some(format!(
+        "Error ({}): {}{again}",
+        text_at("code")?,
+        text_at("message")?
+    ))
+}
+
+#[cfg(test)]
+mod shown_tests {
+    use super::show_content;
+    use crate::thread::message::{Answers, Draft, Role};
+    use crate::values::digest::Salt;
+    use crate::values::id::{AgentId, OperationId};
+    use crate::values::time::Timestamp;
+    use crate::work::delegate::{DelegateResult, NAME, Target, Task, parse};
+    use crate::work::step::Failure;
+
+    fn shown(name: &str, text: &str) -> String {
+        let answers = Answers {
+            message: 1,
+            index: 0,
+            call_id: "c".to_owned(),
+            name: name.to_owned(),
+            failed: false,
+        };
+        let draft = Draft {
+            answers: Some(answers),
+            ..Draft::text(Role::Tool, format!("tool:{name}"), text)
+        };
+        let mut message = draft.at(2, Salt::default());
+        show_content(&mut message);
+        message.text()
+    }
+
+    #[test]
+    fn a_model_is_shown_the_content_of_a_delegation_and_none_of_its_facts() {
+        let arguments = r#"{"target":"worker","operation":"read_file","parameters":{"path":"a"}}"#;
+        let delegation = parse(arguments, &Target::ALL).unwrap();
+        let task = Task {
+            operation: OperationId(crate::values::digest::Digest::of(b"task")),
+            agent: AgentId(uuid::Uuid::nil()),
+            created: Timestamp(1),
+            completed: Timestamp(2),
+        };
+        let limit = Failure::passing("limit-reached", "too many at once");
+        for (result, expected) in [
+            (
+                DelegateResult::succeeded(&delegation, &task, "three lines"),
+                "three lines",
+            ),
+            (
+                DelegateResult::succeeded(&delegation, &task, r#"{"lines": 3}"#),
+                r#"{"lines":3}"#,
+            ),
+            (
+                DelegateResult::failed(&delegation, &task, "no such file", true),
+                "Error (TASK_FAILED): no such file",
+            ),
+            (
+                DelegateResult::refused(&limit),
+                "Error (LIMIT_REACHED): too many at once (The same call may succeed later.)",
+            ),
+        ] {
+            let result = result.to_string();
+            assert_eq!(shown(NAME, &result), expected);
+            assert_eq!(
+                shown("look", &result),
+                result,
+                "another tool's stays as it is"
+            );
+        }
+        assert_eq!(shown(NAME, "no JSON"), "no JSON");
+        assert_eq!(shown(NAME, r#"{"success":true}"#), r#"{"success":true}"#);
     }
 }

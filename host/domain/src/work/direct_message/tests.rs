@@ -24,214 +24,140 @@ fn object(value: Value) -> Map<String, Value> {
     map
 }
 
+/// The arguments of a call with some of them changed.
+fn with(mut arguments: Value, changes: &Value) -> Map<String, Value> {
+    let changes = changes.as_object().unwrap().clone();
+    arguments.as_object_mut().unwrap().extend(changes);
+    object(arguments)
+}
+
+fn dispatched(changes: &Value) -> Map<String, Value> {
+    with(json!({ "target": "w", "content": "x" }), changes)
+}
+
+fn messaged_with(changes: &Value) -> Map<String, Value> {
+    with(json!({ "agentId": "a", "content": "x" }), changes)
+}
+
 fn definition(id: &str) -> Whom {
     Whom::Definition(DefinitionId(id.to_owned()))
 }
 
 #[test]
 fn a_dispatch_names_a_kind_of_agent_a_path_or_an_id_and_waits_only_when_it_says_so() {
-    for (arguments, target, wait, timeout_ms, budget) in [
+    let path = Whom::Path("/ada/agent/a".into());
+    for (changes, target, wait, timeout_ms) in [
+        (json!({}), definition("w"), false, None),
         (
-            json!({ "target": "worker", "content": "x" }),
-            definition("worker"),
-            false,
-            None,
-            Budget::default(),
-        ),
-        (
-            json!({ "target": "/ada/agent/a", "content": "x", "wait": true }),
-            Whom::Path("/ada/agent/a".into()),
+            json!({ "target": "/ada/agent/a", "wait": true }),
+            path,
             true,
             None,
-            Budget::default(),
         ),
         (
-            json!({ "target": ID, "content": "x", "wait": null }),
+            json!({ "target": ID, "wait": null }),
             Whom::Agent(ID.parse().unwrap()),
             false,
             None,
-            Budget::default(),
         ),
         (
-            json!({ "target": "w", "content": "x", "timeout": 2.9 }),
+            json!({ "timeout": 2.9 }),
             definition("w"),
             false,
             Some(2_000),
-            Budget::default(),
-        ),
-        (
-            json!({ "target": "w", "content": "x", "timeout": 60, "budget": { "tokens": 5, "calls": 0, "cost_micros": 8, "wall_s": 9 } }),
-            definition("w"),
-            false,
-            Some(9_000),
-            Budget {
-                tokens: Some(5),
-                calls: Some(0),
-                cost_micros: Some(8),
-            },
         ),
     ] {
-        let call = dispatch(object(arguments.clone()))
-            .unwrap_or_else(|error| panic!("{arguments}: {error}"));
+        let call = dispatch(dispatched(&changes)).unwrap_or_else(|error| panic!("{error}"));
+        let found = (call.target, call.wait, call.timeout_ms, call.budget);
         assert_eq!(
-            (call.target, call.wait, call.timeout_ms, call.budget),
-            (target, wait, timeout_ms, budget),
-            "{arguments}"
+            found,
+            (target, wait, timeout_ms, Budget::default()),
+            "{changes}"
         );
     }
+    let limited = json!({ "tokens": 5, "calls": 0, "cost_micros": 8, "wall_s": 9 });
+    let call = dispatch(dispatched(&json!({ "timeout": 60, "budget": limited }))).unwrap();
+    let budget = Budget {
+        tokens: Some(5),
+        calls: Some(0),
+        cost_micros: Some(8),
+    };
+    assert_eq!((call.timeout_ms, call.budget), (Some(9_000), budget));
 }
 
 /// A message goes to the latest session or a new one and waits five minutes unless it says
 /// otherwise.
 #[test]
 fn a_message_goes_to_the_latest_session_or_a_new_one_and_waits_five_minutes() {
-    for (arguments, session, mode, timeout_s) in [
-        (
-            json!({ "agentId": "a", "content": "x" }),
-            Which::LatestOrCreate,
-            Mode::Sync,
-            300,
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "session": "latest" }),
-            Which::Latest,
-            Mode::Sync,
-            300,
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "session": "create", "mode": "async" }),
-            Which::Create,
-            Mode::Async,
-            300,
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "session": "latest-or-create", "timeout": 1.5 }),
-            Which::LatestOrCreate,
-            Mode::Sync,
-            1,
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "session": ID, "mode": "sync", "timeout": 7 }),
-            Which::Id(ID.parse().unwrap()),
-            Mode::Sync,
-            7,
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "session": "w-1" }),
-            Which::Id("w-1".parse::<ExternalName>().unwrap().session()),
-            Mode::Sync,
-            300,
-        ),
+    let named = "w-1".parse::<ExternalName>().unwrap().session();
+    for (session, expected) in [
+        (Value::Null, Which::LatestOrCreate),
+        (json!("latest"), Which::Latest),
+        (json!("create"), Which::Create),
+        (json!("latest-or-create"), Which::LatestOrCreate),
+        (json!(ID), Which::Id(ID.parse().unwrap())),
+        (json!("w-1"), Which::Id(named)),
     ] {
-        let call = message(object(arguments.clone()))
-            .unwrap_or_else(|error| panic!("{arguments}: {error}"));
-        assert_eq!(
-            (call.session, call.mode, call.timeout_s),
-            (session, mode, timeout_s),
-            "{arguments}"
-        );
+        let call = message(messaged_with(&json!({ "session": session }))).unwrap();
+        let found = (call.session, call.mode, call.timeout_s);
+        assert_eq!(found, (expected, Mode::Sync, 300), "{session}");
+    }
+    for (changes, mode, timeout_s) in [
+        (json!({ "mode": "async" }), Mode::Async, 300),
+        (json!({ "mode": "sync", "timeout": 7 }), Mode::Sync, 7),
+        (json!({ "timeout": 1.5 }), Mode::Sync, 1),
+    ] {
+        let call = message(messaged_with(&changes)).unwrap();
+        assert_eq!((call.mode, call.timeout_s), (mode, timeout_s), "{changes}");
     }
 }
 
 #[test]
 fn what_is_wrong_with_a_call_is_named_with_what_would_be_right() {
     let long = "x".repeat(INPUT_BYTES_MAX + 1);
-    for (arguments, reported) in [
-        (json!({}), "`target` is missing"),
-        (json!({ "target": 1 }), "`target` must be text"),
-        (
-            json!({ "target": " ", "content": "x" }),
-            "`target` must not be empty",
-        ),
-        (json!({ "target": "w" }), "`content` is missing"),
-        (
-            json!({ "target": "w", "content": "" }),
-            "`content` must not be empty",
-        ),
-        (json!({ "target": "w", "content": long }), "longer than"),
-        (
-            json!({ "target": "w", "content": "x", "wait": "yes" }),
-            "`wait` must be true or false",
-        ),
-        (
-            json!({ "target": "w", "content": "x", "timeout": 0 }),
-            "seconds from 1 to 86400",
-        ),
-        (
-            json!({ "target": "w", "content": "x", "timeout": 86_401 }),
-            "seconds from 1 to 86400",
-        ),
-        (
-            json!({ "target": "w", "content": "x", "timeout": -1 }),
-            "seconds from 1 to 86400",
-        ),
-        (
-            json!({ "target": "w", "content": "x", "timeout": 1e300 }),
-            "seconds from 1 to 86400",
-        ),
-        (
-            json!({ "target": "w", "content": "x", "budget": 5 }),
-            "`budget` must be an object",
-        ),
-        (
-            json!({ "target": "w", "content": "x", "budget": { "tokens": 0 } }),
-            "`tokens` must be a whole number from 1",
-        ),
-        (
-            json!({ "target": "w", "content": "x", "budget": { "money": 1 } }),
-            "`money` is not an argument of a budget",
-        ),
-        (
-            json!({ "target": "w", "content": "x", "to": "y" }),
-            "`to` is not an argument of dispatch_to_agent",
-        ),
+    let refused = |arguments| {
+        let refused = dispatch(arguments).unwrap_err();
+        assert_eq!(refused.code(), INVALID_ARGUMENTS, "{refused}");
+        refused.to_string()
+    };
+    assert!(refused(Map::new()).contains("`target` is missing"));
+    assert!(refused(object(json!({ "target": "w" }))).contains("`content` is missing"));
+    let money = "`money` is not an argument of a budget";
+    for (name, value, reported) in [
+        ("target", json!(1), "`target` must be text"),
+        ("target", json!(" "), "`target` must not be empty"),
+        ("content", json!(""), "`content` must not be empty"),
+        ("content", json!(long), "longer than"),
+        ("wait", json!("yes"), "`wait` must be true or false"),
+        ("timeout", json!(0), "seconds from 1 to 86400"),
+        ("timeout", json!(86_401), "seconds from 1 to 86400"),
+        ("timeout", json!(-1), "seconds from 1 to 86400"),
+        ("timeout", json!(1e300), "seconds from 1 to 86400"),
+        ("budget", json!(5), "`budget` must be an object"),
+        ("budget", json!({ "tokens": 0 }), "`tokens` must be a whole"),
+        ("budget", json!({ "money": 1 }), money),
+        ("to", json!("y"), "not an argument of dispatch_to_agent"),
     ] {
-        let refused = dispatch(object(arguments.clone())).unwrap_err();
-        assert!(
-            refused.to_string().contains(reported) && refused.code() == INVALID_ARGUMENTS,
-            "{reported}: {refused}"
-        );
+        let refused = refused(dispatched(&json!({ name: value })));
+        assert!(refused.contains(reported), "{reported}: {refused}");
     }
-    for (arguments, reported) in [
-        (json!({ "content": "x" }), "`agentId` is missing"),
-        (
-            json!({ "agentId": "", "content": "x" }),
-            "`agentId` must not be empty",
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "session": "" }),
-            "`session` must be",
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "session": "the newest" }),
-            "`session` must be",
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "mode": "later" }),
-            "`mode` must be `sync` or `async`",
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "timeout": 0.5 }),
-            "seconds from 1",
-        ),
-        (
-            json!({ "agentId": "a", "content": "x", "target": "y" }),
-            "`target` is not an argument of agents_message",
-        ),
+    let refused = |arguments| message(arguments).unwrap_err().to_string();
+    assert!(refused(object(json!({ "content": "x" }))).contains("`agentId` is missing"));
+    for (name, value, reported) in [
+        ("agentId", json!(""), "`agentId` must not be empty"),
+        ("session", json!(""), "`session` must be"),
+        ("session", json!("the newest"), "`session` must be"),
+        ("mode", json!("later"), "`mode` must be `sync` or `async`"),
+        ("timeout", json!(0.5), "seconds from 1"),
+        ("target", json!("y"), "not an argument of agents_message"),
     ] {
-        let refused = message(object(arguments.clone())).unwrap_err();
-        assert!(
-            refused.to_string().contains(reported),
-            "{reported}: {refused}"
-        );
+        let refused = refused(messaged_with(&json!({ name: value })));
+        assert!(refused.contains(reported), "{reported}: {refused}");
     }
     assert!(reply(object(json!({ "content": "done" }))).is_ok());
-    assert!(
-        reply(object(json!({ "content": "done", "to": "x" })))
-            .unwrap_err()
-            .to_string()
-            .contains("not an argument of reply_to_caller")
-    );
+    let refused = reply(object(json!({ "content": "done", "to": "x" }))).unwrap_err();
+    let expected = "not an argument of reply_to_caller";
+    assert!(refused.to_string().contains(expected), "{refused}");
 }
 
 /// The tools are shown to whoever reaches somebody and the reply to whoever may be called.

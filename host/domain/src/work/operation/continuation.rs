@@ -117,7 +117,7 @@ impl Continuation {
                 let schema = action.response_schema.as_ref();
                 action.props.to_string().len() + schema.map_or(0, |it| it.to_string().len())
             }
-            Pause::None | Pause::Until { .. } | Pause::Approving | Pause::Declined => 0,
+            _ => 0,
         };
         (self.state.len() + asked) as u64
     }

@@ -1,8 +1,7 @@
 //! The plan of a driver that is free or at a boundary: which inputs it claims now, and in which
 //! form they enter the thread.
 
-use super::overflow::OverflowNotice;
-use super::waiting::{Grouping, Queue, WaitKind, WaitingInput, are_of_one_route};
+use super::waiting::{Grouping, OverflowNotice, Queue, WaitKind, WaitingInput, are_of_one_route};
 use super::{COLLECTED_BYTES_MAX, COLLECTED_TITLE, JOINED_INPUTS_MAX};
 use crate::access::user::UserId;
 use crate::values::time::Timestamp;
@@ -238,9 +237,9 @@ impl<Id: Clone> Queue<Id> {
                         text_bytes = text_bytes.saturating_add(bytes);
                         (index == 0 || text_bytes <= COLLECTED_BYTES_MAX).then_some(waiting)
                     }
-                    Grouping::Followup | Grouping::OneByOne { .. } => None,
+                    _ => None,
                 },
-                WaitKind::OwnTurn | WaitKind::Steer | WaitKind::Interrupt => None,
+                _ => None,
             })
     }
 }

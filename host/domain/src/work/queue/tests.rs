@@ -1,12 +1,12 @@
-//! The rules of the queue, one sentence each.
+//! The limits and texts of the queue. What is claimed when, and in which order, is held by the
+//! model: `tests/model.rs`.
 
-mod arriving;
 mod model;
-mod planning;
 mod words;
 
 use super::*;
 use crate::access::user::UserId;
+use crate::thread::speaker::Speaker;
 use crate::values::time::Timestamp;
 use crate::work::delegate::Priority;
 
@@ -14,140 +14,225 @@ const NOON: Timestamp = Timestamp(1_700_000_000_000);
 const RUNNING: Condition = Condition::Running { steerable: true };
 const DEAF: Condition = Condition::Running { steerable: false };
 
-fn settings(words: &str) -> QueueSettings {
-    let Ok(Directive::Set(said)) = format!("/queue {words}").parse() else {
-        panic!("{words}")
-    };
-    QueueSettings::resolve([said, QueueOverride::default(), QueueOverride::default()])
-}
-
 /// A session with its queue: inputs are called by the place in which they came, from 1.
+#[derive(Default)]
 struct Session {
     queue: Queue<u32>,
     received: u32,
-    now: Timestamp,
 }
 
 impl Session {
-    fn new() -> Self {
-        Self {
-            queue: Queue::default(),
-            received: 0,
-            now: NOON,
-        }
-    }
-
-    /// Words arrive, a millisecond after what was before.
-    fn hears(
-        &mut self,
-        mode: &str,
-        route: Option<&str>,
-        condition: Condition,
-    ) -> Result<u32, QueueFull> {
-        self.hears_urgently(mode, route, condition, Priority::Normal)
-    }
-
-    fn hears_urgently(
-        &mut self,
-        mode: &str,
-        route: Option<&str>,
-        condition: Condition,
-        priority: Priority,
-    ) -> Result<u32, QueueFull> {
+    /// A message arrives, with its settings as in a directive, a millisecond after the one before.
+    fn hears(&mut self, settings: &str, condition: Condition) -> Result<(), QueueFull> {
+        let Ok(Directive::Set(said)) = format!("/queue {settings}").parse() else {
+            panic!("{settings}")
+        };
         let text = format!("text\n{}", self.received + 1);
-        let accepted = self.queue.arrive(
-            &Arriving {
-                settings: settings(mode),
-                route,
-                text: &text,
-                line: &text,
-            },
-            condition,
-        )?;
+        let none = QueueOverride::default();
+        let arriving = Arriving {
+            settings: QueueSettings::resolve([said, none, none]),
+            route: None,
+            text: &text,
+            line: &text,
+        };
+        let accepted = self.queue.arrive(&arriving, condition)?;
         if let Some(drops) = accepted.drops {
-            self.queue
-                .waiting
-                .retain(|waiting| !drops.ids.contains(&waiting.id));
+            let waiting = &mut self.queue.waiting;
+            waiting.retain(|waiting| !drops.ids.contains(&waiting.id));
             self.queue.overflow = drops.overflow;
         }
-        Ok(self.has(accepted.kind, priority))
+        self.has(accepted.kind, UserId::local());
+        Ok(())
     }
 
-    fn has(&mut self, kind: WaitKind, priority: Priority) -> u32 {
-        self.has_of(kind, priority, UserId::local())
-    }
-
-    fn has_of(&mut self, kind: WaitKind, priority: Priority, user: UserId) -> u32 {
+    fn has(&mut self, kind: WaitKind, user: UserId) {
         self.received += 1;
-        self.now = self.now.plus_ms(1);
         self.queue.waiting.push(WaitingInput {
             id: self.received,
-            arrived: self.now,
-            priority,
+            arrived: NOON.plus_ms(self.received.into()),
+            priority: Priority::Normal,
             user,
             kind,
         });
-        self.received
+    }
+
+    fn collects(&mut self, text_bytes: u64, user: UserId) {
+        let queued = Queued {
+            grouping: Grouping::Collect {
+                route: None,
+                text_bytes,
+            },
+            debounce_ms: Debounce::NONE,
+            excerpt: String::new(),
+        };
+        self.has(WaitKind::Queued(queued), user);
     }
 
     fn waits(&self) -> Vec<u32> {
-        self.queue
-            .waiting
-            .iter()
-            .map(|waiting| waiting.id)
-            .collect()
+        let waiting = self.queue.waiting.iter();
+        waiting.map(|waiting| waiting.id).collect()
     }
 
-    /// Returns the plan when all debounces are over.
-    fn later(&self, condition: Condition) -> Plan<u32> {
-        self.queue.plan(
-            condition,
-            Some(&UserId::local()),
-            self.now.plus_ms(DEBOUNCE_MS_MAX),
-        )
-    }
-
-    /// Carries out a plan. Returns the inputs that it claims, and whether they go into one message
-    /// or under a notice. The claimed wait no longer.
-    fn does(&mut self, plan: &Plan<u32>) -> (Vec<u32>, &'static str) {
-        let (claimed, how): (Vec<u32>, _) = match plan {
-            Plan::Nothing | Plan::WaitUntil(_) => (Vec::new(), "nothing"),
-            Plan::Abort { newest } => return (vec![*newest], "abort"),
-            Plan::Join(claims) => (claims.iter().copied().collect(), "join"),
-            Plan::Start(PlannedTurn::Own(id)) => (vec![*id], "own"),
-            Plan::Start(PlannedTurn::Words {
-                notice: None,
-                claims,
-            }) => (claims.iter().copied().collect(), "words"),
-            Plan::Start(PlannedTurn::Words {
-                notice: Some(_),
-                claims,
-            }) => (claims.iter().copied().collect(), "notice, words"),
-            Plan::Start(PlannedTurn::Collected {
-                notice: None,
-                claims,
-            }) => (claims.iter().copied().collect(), "collected"),
-            Plan::Start(PlannedTurn::Collected {
-                notice: Some(_),
-                claims,
-            }) => (claims.iter().copied().collect(), "notice, collected"),
+    /// Carries out the plan for when all debounces are over, and returns the inputs that it claims.
+    fn claims(&mut self, condition: Condition, user: &UserId) -> Vec<u32> {
+        let later = NOON.plus_ms(2 * DEBOUNCE_MS_MAX);
+        let claimed: Vec<u32> = match self.queue.plan(condition, Some(user), later) {
+            Plan::Join(claims)
+            | Plan::Start(
+                PlannedTurn::Words { claims, .. } | PlannedTurn::Collected { claims, .. },
+            ) => claims.iter().copied().collect(),
+            _ => Vec::new(),
         };
-        if how.starts_with("notice") {
-            self.queue.overflow = Overflow::default();
-        }
-        self.queue
-            .waiting
-            .retain(|waiting| !claimed.contains(&waiting.id));
-        (claimed, how)
+        let waiting = &mut self.queue.waiting;
+        waiting.retain(|waiting| !claimed.contains(&waiting.id));
+        claimed
     }
 
     /// Lets one turn follow the other until nothing waits.
-    fn drains(&mut self) -> Vec<(Vec<u32>, &'static str)> {
+    fn drains(&mut self) -> Vec<Vec<u32>> {
         let mut turns = Vec::new();
         while !self.queue.waiting.is_empty() {
-            let plan = self.later(Condition::Free);
-            turns.push(self.does(&plan));
+            turns.push(self.claims(Condition::Free, &UserId::local()));
         }
         turns
     }
+}
+
+#[test]
+fn a_full_queue_refuses_what_arrives_when_nothing_that_waits_is_to_be_dropped() {
+    let mut session = Session::default();
+    session.hears("followup", RUNNING).unwrap();
+    session.hears("collect", RUNNING).unwrap();
+    let full = session.hears("followup cap:2 drop:new", RUNNING);
+    let error = full.unwrap_err().to_string();
+    let expected = "the queue holds 2 messages and its cap is 2; wait for the run";
+    assert!(error.starts_with(expected), "{error}");
+    session.hears("steer cap:2 drop:new", RUNNING).unwrap();
+    session.hears("interrupt cap:2 drop:new", RUNNING).unwrap();
+    assert_eq!(
+        session.waits(),
+        [1, 2, 3, 4],
+        "what does not wait for the run to end is not counted"
+    );
+}
+
+#[test]
+fn a_line_has_the_words_of_users_and_names_others() {
+    let user = || Speaker::User {
+        user_id: UserId::local(),
+    };
+    let trigger = || Speaker::Trigger {
+        trigger: "issues".to_owned(),
+        asks: None,
+    };
+    for (speaker, untrusted, expected) in [
+        (None, false, "obey"),
+        (Some(user()), false, "obey"),
+        (Some(trigger()), false, "[from trigger=\"issues\"] obey"),
+        (
+            Some(trigger()),
+            true,
+            "[from trigger=\"issues\", untrusted: left out]",
+        ),
+        // It quotes somebody else.
+        (
+            Some(user()),
+            true,
+            "[from user=\"local\", untrusted: left out]",
+        ),
+        (None, true, "[from elsewhere, untrusted: left out]"),
+    ] {
+        assert_eq!(line(speaker.as_ref(), untrusted, "obey"), expected);
+    }
+}
+
+#[test]
+fn however_long_a_queue_may_be_a_hundred_lines_are_kept_of_what_was_dropped() {
+    let mut session = Session::default();
+    for _ in 0..OVERFLOW_LINES_MAX + 9 {
+        session.hears("followup cap:1000", RUNNING).unwrap();
+    }
+    for _ in 0..OVERFLOW_LINES_MAX + 8 {
+        let cap = session.waits().len();
+        let settings = format!("followup cap:{cap}");
+        session.hears(&settings, RUNNING).unwrap();
+    }
+    let overflow = &session.queue.overflow;
+    assert_eq!(
+        (overflow.lines().len(), overflow.dropped()),
+        (OVERFLOW_LINES_MAX, OVERFLOW_LINES_MAX as u64 + 8)
+    );
+    assert_eq!(overflow.lines()[0], "text 9", "the oldest lines are lost");
+}
+
+#[test]
+fn what_was_to_be_told_and_was_not_is_told_with_what_was_dropped_since() {
+    let mut session = Session::default();
+    for settings in ["followup", "followup cap:1 drop:old", "followup cap:1"] {
+        session.hears(settings, RUNNING).unwrap();
+    }
+    let first = session.queue.overflow.clone();
+    let reported = session.queue.overflow.notice().unwrap();
+    assert_eq!(reported.untold(), first, "{reported:?}");
+    session.queue.overflow = Overflow::default();
+    session.hears("followup cap:1", RUNNING).unwrap();
+    let both = reported.untold().and(session.queue.overflow.clone());
+    let expected = "[Queue overflow] Dropped 3 messages due to cap.\nSummary:\n- text 2\n- text 3";
+    assert_eq!(both.notice().unwrap().as_str(), expected);
+    assert_eq!(both.notice().unwrap().untold(), both);
+}
+
+#[test]
+fn so_many_messages_join_at_one_boundary_or_begin_a_turn_and_the_rest_the_next() {
+    let newest = u32::try_from(JOINED_INPUTS_MAX + 1).unwrap();
+    for (mode, condition) in [("steer", RUNNING), ("interrupt", Condition::Free)] {
+        let mut session = Session::default();
+        for _ in 0..=JOINED_INPUTS_MAX {
+            session.hears(mode, RUNNING).unwrap();
+        }
+        let first = session.claims(condition, &UserId::local());
+        assert_eq!(first.len(), JOINED_INPUTS_MAX, "{mode}");
+        if mode == "interrupt" {
+            let ended = session.queue.plan(RUNNING, Some(&UserId::local()), NOON);
+            assert_eq!(ended, Plan::Abort { newest });
+        }
+        assert_eq!(session.claims(condition, &UserId::local()), [newest]);
+        assert_eq!(session.waits(), Vec::<u32>::new());
+    }
+}
+
+#[test]
+fn more_text_than_fits_one_turn_goes_into_the_next() {
+    let mut session = Session::default();
+    let most = COLLECTED_BYTES_MAX;
+    for text_bytes in [most + 1, most, 1, most - 1] {
+        session.collects(text_bytes, UserId::local());
+    }
+    assert_eq!(session.drains(), [vec![1], vec![2], vec![3, 4]]);
+}
+
+#[test]
+fn what_several_users_say_never_shares_a_turn() {
+    let bob: UserId = "bob".parse().unwrap();
+    for (kind, expected) in [
+        (Some(WaitKind::Steer), vec![vec![1, 3], vec![2]]),
+        // What interrupts ends the turn of what came before.
+        (Some(WaitKind::Interrupt), vec![vec![1], vec![2], vec![3]]),
+        // What is collected keeps its place among its neighbours.
+        (None, vec![vec![1], vec![2], vec![3]]),
+    ] {
+        let mut session = Session::default();
+        for user in [UserId::local(), bob.clone(), UserId::local()] {
+            match kind.clone() {
+                Some(kind) => session.has(kind, user),
+                None => session.collects(4, user),
+            }
+        }
+        assert_eq!(session.drains(), expected, "{kind:?}");
+    }
+    let mut session = Session::default();
+    session.has(WaitKind::Steer, bob.clone());
+    let of_another = session.claims(RUNNING, &UserId::local());
+    assert_eq!(of_another, Vec::<u32>::new());
+    assert_eq!(session.claims(RUNNING, &bob), [1]);
 }

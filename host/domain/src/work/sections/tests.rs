@@ -1,21 +1,11 @@
 //! The sections of a prompt: their texts, their order, and when there is nothing to say.
 
 use super::*;
-use crate::access::tool::EffectClass;
 use crate::work::panels::{Panel, PanelContext};
 use serde_json::json;
 
 fn tool(name: &str, description: &str) -> ToolDefinition {
-    ToolDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        arguments: json!({ "type": "object" }),
-        results: None,
-        capabilities: Vec::new(),
-        effect: EffectClass::ReadOnly,
-        destructive: false,
-        time_limit_ms: None,
-    }
+    ToolDefinition::reading(name, description, json!({ "type": "object" }))
 }
 
 fn item(item_type: &str, id: &str, name: &str) -> ArtifactItem {
@@ -215,7 +205,7 @@ fn more_items_than_are_shown_are_counted() {
     let items: Vec<ArtifactItem> = (0..ITEMS_SHOWN_MAX + 2)
         .map(|index| item("todo", &index.to_string(), "Task"))
         .collect();
-    let text = text::items(&items).unwrap();
+    let text = items_text(&items).unwrap();
     assert!(text.ends_with("and 2 more"), "{text}");
     assert_eq!(text.matches("\n- ").count(), ITEMS_SHOWN_MAX);
 }
@@ -229,7 +219,7 @@ fn a_long_list_leaves_the_other_types_their_place() {
         .chain(of_type("note", ITEMS_SHOWN_MAX))
         .chain(of_type("todo", 2))
         .collect();
-    let text = text::items(&items).unwrap();
+    let text = items_text(&items).unwrap();
     assert!(
         text.ends_with("\ntodo:\n- X (id: 0)\n- X (id: 1)"),
         "{text}"
@@ -247,7 +237,7 @@ fn a_long_list_leaves_the_other_types_their_place() {
     let types: Vec<ArtifactItem> = (1_000..2_001 + ITEMS_SHOWN_MAX)
         .map(|index| item(&index.to_string(), "1", "X"))
         .collect();
-    let text = text::items(&types).unwrap();
+    let text = items_text(&types).unwrap();
     assert!(text.ends_with("and 1001 more"), "{text}");
     assert_eq!(text.matches("\n- ").count(), ITEMS_SHOWN_MAX);
 }

@@ -91,11 +91,6 @@ impl Failures {
         consequences
     }
 
-    /// Notes that a next trigger event was computed.
-    pub fn after_schedule(&mut self) {
-        self.schedule_errors = 0;
-    }
-
     /// Notes a successful attempt. Returns whether an operator was notified of failures before it.
     pub fn after_success(&mut self) -> bool {
         let was_reported = self.in_a_row >= ALERT_FAILURES;
@@ -174,8 +169,6 @@ mod tests {
     #[test]
     fn three_schedule_errors_in_a_row_pause_a_trigger() {
         let mut failures = Failures::default();
-        assert_eq!(failures.after_schedule_error(), []);
-        failures.after_schedule();
         assert_eq!(failures.after_schedule_error(), []);
         assert_eq!(failures.after_schedule_error(), [Consequence::Alert]);
         assert_eq!(failures.after_schedule_error(), [Consequence::Disable]);

@@ -174,4 +174,203 @@ impl Scheduled<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::work::trigger::TriggerName;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    const DEFINED: Timestamp = Timestamp(1_767_225_600_000);
+    const MINUTE_MS: u64 = 60_000;
+
+    fn schedule(spec: &Value) -> Schedule {
+        Schedule::parse(&serde_json::from_value(spec.clone()).unwrap()).unwrap()
+    }
+
+    /// Minutes after the definition.
+    fn minute(number: u64) -> Timestamp {
+        DEFINED.plus_ms(number * MINUTE_MS)
+    }
+
+    fn come_due(spec: &Value, next_due: Timestamp, now: Timestamp) -> ComeDue {
+        let read: ScheduleSpec = serde_json::from_value(spec.clone()).unwrap();
+        let name: TriggerName = "t".parse().unwrap();
+        let schedule = schedule(spec);
+        let scheduled = Scheduled {
+            schedule: &schedule,
+            owner: Owner {
+                name: &name,
+                defined: DEFINED,
+            },
+        };
+        Catching::from(&read)
+            .come_due(&scheduled, next_due, now)
+            .unwrap()
+    }
+
+    fn every(missed: &str) -> Value {
+        json!({ "every": "10m", "missed": missed })
+    }
+
+    #[test]
+    fn nothing_has_come_due_before_its_time() {
+        let due = come_due(&every("once"), minute(10), minute(9));
+        assert_eq!(due.next_due, Some(minute(10)));
+        assert_eq!((due.trigger_events, due.skipped), (vec![], None));
+    }
+
+    #[test]
+    fn a_trigger_event_that_is_on_time_is_dealt_with_under_every_policy() {
+        for policy in ["skip", "once", "all"] {
+            let now = minute(10).plus_ms(20);
+            let due = come_due(&every(policy), minute(10), now);
+            assert_eq!(due.trigger_events, [(minute(10), 0)], "{policy}");
+            assert_eq!(due.skipped, None, "{policy}");
+            assert_eq!(due.next_due, Some(minute(20)), "{policy}");
+        }
+    }
+
+    /// The host was away from minute 10 to minute 67; six trigger events came due.
+    #[test]
+    fn missed_trigger_events_are_dealt_with_as_the_policy_says() {
+        let now = minute(67);
+        let skip = come_due(&every("skip"), minute(10), now);
+        assert_eq!(
+            (skip.trigger_events, skip.skipped),
+            (vec![], Some((minute(10), 6)))
+        );
+        let skip = come_due(&every("skip"), minute(10), minute(62));
+        assert_eq!(skip.trigger_events, [(minute(60), 0)]);
+        assert_eq!(skip.skipped, Some((minute(10), 5)));
+        let once = come_due(&every("once"), minute(10), now);
+        assert_eq!(
+            (once.trigger_events, once.skipped),
+            (vec![(minute(60), 5)], None)
+        );
+        let all = come_due(&every("all"), minute(10), now);
+        let each: Vec<(Timestamp, u32)> = (1..=6).map(|number| (minute(number * 10), 0)).collect();
+        assert_eq!((all.trigger_events, all.skipped), (each, None));
+        let some = json!({ "every": "10m", "missed": "all", "missedMax": 2 });
+        let some = come_due(&some, minute(10), now);
+        assert_eq!(some.trigger_events, [(minute(50), 0), (minute(60), 0)]);
+        assert_eq!(some.skipped, Some((minute(10), 4)));
+        assert_eq!(some.next_due, Some(minute(70)));
+    }
+
+    #[test]
+    fn years_of_missed_trigger_events_are_counted_without_looking_at_each() {
+        let year = 366 * 24 * 60;
+        let intervals = json!({ "every": "30s", "missed": "once" });
+        let due = come_due(&intervals, DEFINED.plus_ms(30_000), minute(year));
+        assert_eq!(due.trigger_events, [(minute(year), MISSED_COUNTED_MAX - 1)]);
+        assert_eq!(due.next_due, Some(minute(year).plus_ms(30_000)));
+        let minutes = json!({ "cron": "* * * * *", "missed": "all", "missedMax": 3 });
+        let due = come_due(&minutes, minute(1), minute(year));
+        let last: Vec<(Timestamp, u32)> = (0..3).map(|ago| (minute(year - 2 + ago), 0)).collect();
+        assert_eq!(due.trigger_events, last);
+        assert_eq!(due.skipped, Some((minute(1), MISSED_COUNTED_MAX - 3)));
+        assert_eq!(due.next_due, Some(minute(year + 1)));
+        let january = json!({ "cron": "* * * 1 *", "missed": "once" });
+        let due = come_due(&january, minute(1), "2026-11-01T12:00:00Z".parse().unwrap());
+        assert_eq!(
+            due.trigger_events[0].0,
+            "2026-01-31T23:59:00Z".parse().unwrap()
+        );
+        assert_eq!(due.next_due, "2027-01-01T00:00:00Z".parse().ok());
+    }
+
+    #[test]
+    fn a_schedule_that_is_over_with_its_first_trigger_event_has_no_next() {
+        for spec in [
+            json!({ "at": "2026-01-01T00:10:00Z" }),
+            json!({ "every": "10m", "once": true }),
+            json!({ "cron": "*/10 * * * *", "once": true, "missed": "all" }),
+        ] {
+            let due = come_due(&spec, minute(10), minute(100));
+            assert_eq!(due.trigger_events, [(minute(10), 0)], "{spec}");
+            assert_eq!(due.next_due, None, "{spec}");
+        }
+        let skipped = json!({ "at": "2026-01-01T00:10:00Z", "missed": "skip" });
+        let due = come_due(&skipped, minute(10), minute(100));
+        assert_eq!((due.trigger_events, due.next_due), (vec![], None));
+        assert_eq!(due.skipped, Some((minute(10), 1)));
+        let later = json!({ "every": "1h", "once": true, "missed": "skip" });
+        let due = come_due(&later, minute(60), minute(130));
+        assert_eq!(due.skipped, Some((minute(60), 2)));
+        assert_eq!(due.next_due, Some(minute(180)));
+    }
+
+    fn patterns() -> impl Strategy<Value = Value> {
+        let zones = prop::sample::select(vec!["UTC", "Europe/Berlin", "Australia/Lord_Howe"]);
+        let crons = prop::sample::select(vec!["* * * * *", "*/5 1-3 * * *", "0 * * * *"]);
+        prop_oneof![
+            (crons, zones).prop_map(|(cron, zone)| json!({ "cron": cron, "timeZone": zone })),
+            (30..5_000_u64).prop_map(|seconds| json!({ "every": format!("{seconds}s") })),
+        ]
+    }
+
+    proptest! {
+        /// A clock that is put forward and back as it likes finds each trigger event once.
+        #[test]
+        fn jumps_of_the_clock_fire_each_trigger_event_once(
+            spec in patterns(),
+            month in 0..12_u64,
+            jumps in prop::collection::vec(-200..400_i64, 1..40),
+        ) {
+            let start = DEFINED.plus_ms(month * 30 * 24 * 60 * MINUTE_MS);
+            let schedule = schedule(&spec);
+            let name: TriggerName = "t".parse().unwrap();
+            let owner = Owner { name: &name, defined: DEFINED };
+            let scheduled = Scheduled { schedule: &schedule, owner };
+            let catching = Catching { policy: MissedPolicy::All, max: u32::MAX };
+            let mut next_due = scheduled.next(start).unwrap().unwrap();
+            let mut now = start;
+            let mut latest = start;
+            let mut fired = Vec::new();
+            for jump in jumps {
+                now = Timestamp(now.0.saturating_add_signed(jump * 60_000));
+                latest = latest.max(now);
+                let due = catching.come_due(&scheduled, next_due, now).unwrap();
+                prop_assert_eq!(due.skipped, None);
+                fired.extend(due.trigger_events.into_iter().map(|(due, _)| due));
+                next_due = due.next_due.unwrap();
+            }
+            let mut expected = Vec::new();
+            let mut last = start;
+            while let Some(next) = scheduled.next(last).unwrap() && next <= latest {
+                expected.push(next);
+                last = next;
+            }
+            prop_assert_eq!(fired, expected);
+            prop_assert_eq!(Some(next_due), scheduled.next(latest).unwrap());
+        }
+
+        /// The trigger events that are dealt with, told of and passed over are all that came due.
+        #[test]
+        fn nothing_that_came_due_is_left_out(
+            spec in patterns(),
+            policy in prop::sample::select(vec![
+                MissedPolicy::Skip, MissedPolicy::Once, MissedPolicy::All,
+            ]),
+            max in 1..20_u32,
+            minutes in 0..3_000_u64,
+        ) {
+            let schedule = schedule(&spec);
+            let name: TriggerName = "t".parse().unwrap();
+            let owner = Owner { name: &name, defined: DEFINED };
+            let scheduled = Scheduled { schedule: &schedule, owner };
+            let first = scheduled.next(DEFINED).unwrap().unwrap();
+            let now = first.plus_ms(minutes * MINUTE_MS);
+            let max = if policy == MissedPolicy::All { max } else { 1 };
+            let due = Catching { policy, max }.come_due(&scheduled, first, now).unwrap();
+            let span = Span { after: Timestamp(first.0 - 1), until: now };
+            let all = schedule.between(&owner, span, u32::MAX).unwrap();
+            let dealt = u32::try_from(due.trigger_events.len()).unwrap();
+            let missed: u32 = due.trigger_events.iter().map(|(_, missed)| missed).sum();
+            let skipped = due.skipped.map_or(0, |(_, count)| count);
+            prop_assert_eq!(dealt + missed + skipped, all);
+            prop_assert!(dealt <= max);
+            prop_assert!(due.next_due.unwrap() > now);
+        }
+    }
+}

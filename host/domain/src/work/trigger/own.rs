@@ -62,12 +62,14 @@ pub fn are_triggers_granted(allowlist: Option<&PatternList>) -> bool {
     allowlist.is_some_and(|list| list.means(TRIGGERS, TRIGGERS_WRITE))
 }
 
-/// Returns the tools, by name.
+/// Returns the tools, by name. Setting and removing are idempotent: the trigger of a name is as it
+/// was set last, or it is removed. Their requirement is no capability of a component, which would
+/// include reading.
 #[must_use]
 pub fn trigger_tools() -> Vec<ToolDefinition> {
     let name = json!({ "type": "string", "description": format!("Its name: 1 to \
         {SHORT_NAME_BYTES_MAX} of a-z, 0-9, `-` and `_`.") });
-    let list = tool(
+    let list = ToolDefinition::idempotent(
         TRIGGER_LIST,
         "Lists the triggers that you have set for this user, with the time at which each is due \
          next.",
@@ -81,14 +83,14 @@ pub fn trigger_tools() -> Vec<ToolDefinition> {
         },
         ToolDefinition {
             destructive: true,
-            ..tool(
+            ..ToolDefinition::idempotent(
                 TRIGGER_REMOVE,
                 "Removes a trigger that you have set for this user.",
                 &json!({ "name": name }),
                 &["name"],
             )
         },
-        tool(
+        ToolDefinition::idempotent(
             TRIGGER_SET,
             "Sets a trigger: from then on you get the message in this session whenever it is due. \
              One with the same name is replaced. Give exactly one of `at`, `every` and `cron`.",
@@ -109,26 +111,6 @@ pub fn trigger_tools() -> Vec<ToolDefinition> {
             &["name", "message"],
         ),
     ]
-}
-
-/// Idempotent: the trigger of a name is as it was set last, or it is removed.
-fn tool(name: &str, description: &str, properties: &Value, required: &[&str]) -> ToolDefinition {
-    ToolDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        arguments: json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-        }),
-        results: None,
-        // Its requirement is no capability of a component, which would include reading.
-        capabilities: Vec::new(),
-        effect: EffectClass::Idempotent,
-        destructive: false,
-        time_limit_ms: None,
-    }
 }
 
 impl TriggerCaller<'_> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// "assistant"}`. A missing recipient is refused when the trigger is made over the API, and again
 /// when it is fired; it is never replaced by another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "TargetInput", into = "TargetInput")]
+#[serde(try_from = "TargetInput", untagged)]
 pub enum TriggerTarget {
     /// An agent: the user's latest chat with it, or a new one.
     Agent {
@@ -87,30 +87,24 @@ pub struct NotATarget {
 }
 
 /// A target in its written form: exactly one of these.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(rename = "TriggerTarget")]
 struct TargetInput {
     /// An agent: the id of a definition, an agent's id or its path. The user's latest chat with it,
     /// or a new one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     /// A session's id.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     session: Option<SessionId>,
     /// A turn's id: the message begins its child.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     turn: Option<TurnId>,
     /// The path of an agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<AgentPath>,
     /// A persona's id: the user's main session with it, or a new one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     persona: Option<PersonaId>,
     /// The user's thread on the same topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
     smart: Option<SmartTarget>,
 }
 
@@ -132,21 +126,6 @@ impl TryFrom<TargetInput> for TriggerTarget {
             (None, _) => Err(NotATarget { found: 0 }),
             (Some(_), others) => Err(NotATarget { found: others + 1 }),
         }
-    }
-}
-
-impl From<TriggerTarget> for TargetInput {
-    fn from(target: TriggerTarget) -> Self {
-        let mut given = Self::default();
-        match target {
-            TriggerTarget::Agent { agent } => given.agent = Some(agent),
-            TriggerTarget::Session { session } => given.session = Some(session),
-            TriggerTarget::Turn { turn } => given.turn = Some(turn),
-            TriggerTarget::Path { path } => given.path = Some(path),
-            TriggerTarget::Persona { persona } => given.persona = Some(persona),
-            TriggerTarget::Smart { smart } => given.smart = Some(smart),
-        }
-        given
     }
 }
 
@@ -212,10 +191,10 @@ impl TriggerTarget {
     /// be an agent or a persona, and not an existing session.
     #[must_use]
     pub fn may_be_isolated(&self) -> bool {
-        match self {
-            Self::Agent { .. } | Self::Path { .. } | Self::Persona { .. } => true,
-            Self::Session { .. } | Self::Turn { .. } | Self::Smart { .. } => false,
-        }
+        matches!(
+            self,
+            Self::Agent { .. } | Self::Path { .. } | Self::Persona { .. }
+        )
     }
 
     /// Returns the fault that needs no lookup, if any.

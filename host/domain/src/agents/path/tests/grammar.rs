@@ -71,20 +71,12 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
             ["segment 1 of `/`, ``, is empty", "a user's id (1 to 64"],
         ),
         (
-            "//telegram",
-            [
-                "segment 1 of `//telegram`, ``, is empty",
-                "`system` or a user's id",
-            ],
-        ),
-        (
             "/-u/telegram",
             [
                 "segment 1 of `/-u/telegram`, `-u`, does not begin with a letter",
                 "beginning with a letter or a digit",
             ],
         ),
-        ("/a b/telegram", ["`a b`, has ' ' in it", "a user's id"]),
         (
             "/agent/telegram",
             [
@@ -95,10 +87,6 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
         (
             "/system",
             ["`/system` ends before segment 2", "a tag (1 to 64 of a-z"],
-        ),
-        (
-            "/system/",
-            ["segment 2 of `/system/`, ``, is empty", "a tag"],
         ),
         (
             "/system/memory",
@@ -116,19 +104,12 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
             ],
         ),
         (
-            "/u/",
-            ["segment 2 of `/u/`, ``, is empty", "a connector's name"],
-        ),
-        (
             "/u/sub/0",
             [
                 "segment 2 of `/u/sub/0`, `sub`, is a word that says",
                 "a connector's name",
             ],
         ),
-        ("/u/memory", ["segment 2", "`memory`, is a word"]),
-        ("/u/search/0", ["segment 2", "`search`, is a word"]),
-        ("/u/system/gc", ["segment 2", "`system`, is a word"]),
         (
             "/u/Telegram",
             [
@@ -136,17 +117,11 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
                 "a connector's name",
             ],
         ),
-        ("/u/tele.gram", ["has '.' in it", "a connector's name"]),
         (
             "/u/agent",
             ["`/u/agent` ends before segment 3", "a name (1 to 512"],
         ),
-        (
-            "/u/agent/",
-            ["segment 3 of `/u/agent/`, ``, is empty", "a name"],
-        ),
         ("/u/agent/sub/0", ["segment 3", "`sub`, is a word"]),
-        ("/u/agent/memory", ["segment 3", "`memory`, is a word"]),
         (
             "/u/cron/..",
             [
@@ -154,8 +129,6 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
                 "neither `.` nor `..`",
             ],
         ),
-        ("/u/task/.", ["`.`, leads elsewhere", "a name"]),
-        ("/u/task/a b", ["has ' ' in it", "a name"]),
         ("/u/task/a%2Fb", ["has '%' in it", "a name"]),
         (
             "/u/agent/x/y",
@@ -165,33 +138,17 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
             ],
         ),
         (
-            "/u/agent/x/",
-            ["segment 4 of `/u/agent/x/`, ``, is empty", "or nothing"],
-        ),
-        (
             "/u/telegram//memory",
             [
                 "segment 3 of `/u/telegram//memory`, ``, is empty",
                 "or nothing",
             ],
         ),
-        ("/u/telegram/agent/x", ["segment 3", "`agent`, is a word"]),
         (
             "/u/telegram/sub",
             [
                 "`/u/telegram/sub` ends before segment 4",
                 "a number from 0 to 4294967295",
-            ],
-        ),
-        (
-            "/u/telegram/sub/",
-            ["segment 4 of `/u/telegram/sub/`, ``, is empty", "a number"],
-        ),
-        (
-            "/u/telegram/sub/0/foo",
-            [
-                "segment 5 of `/u/telegram/sub/0/foo`, `foo`, is none",
-                "or nothing",
             ],
         ),
         (
@@ -205,12 +162,7 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
                 "without zeros before it",
             ],
         ),
-        (
-            "/u/telegram/search/01",
-            ["`01`, has a zero before its number", "a number"],
-        ),
         ("/u/telegram/sub/+1", ["has '+' in it", "a number"]),
-        ("/u/telegram/sub/-1", ["has '-' in it", "a number"]),
         ("/u/telegram/sub/٣", ["has '٣' in it", "a number"]),
         (
             "/u/telegram/sub/4294967296",
@@ -220,23 +172,8 @@ fn a_wrong_segment_is_named_with_its_place_its_fault_and_what_could_stand_there(
             ],
         ),
         (
-            "/u/telegram/memory/0",
-            ["segment 4", "`0`, is none of the words"],
-        ),
-        (
-            "/u/telegram/Memory",
-            ["segment 3", "`Memory`, is none of the words"],
-        ),
-        (
             "/u/tele\u{0}gram",
             ["`tele\\0gram`, has '\\0' in it", "a connector's name"],
-        ),
-        (
-            "/ü/telegram",
-            [
-                "segment 1 of `/ü/telegram`, `ü`, has 'ü' in it",
-                "a user's id",
-            ],
         ),
     ] {
         let refused = refusal(text);

@@ -1,6 +1,7 @@
 //! Tests of what a path says of the agent that lives there.
 
 use super::*;
+use crate::access::user::RESERVED_WORDS;
 
 #[test]
 fn every_kind_has_its_path_and_its_parent() {
@@ -184,5 +185,163 @@ fn a_fetch_strategy_finds_what_people_talk_with_or_the_heartbeat() {
             serde_json::to_string(&strategy).unwrap(),
             format!("{:?}", strategy.as_str())
         );
+    }
+}
+
+// Properties of every path.
+
+/// Texts that are nearly paths.
+fn nearly() -> impl Strategy<Value = String> {
+    const WORDS: [&str; 20] = [
+        "agent",
+        "cron",
+        "task",
+        "subuser",
+        "app",
+        "sub",
+        "memory",
+        "search",
+        "system",
+        "a",
+        "b-",
+        "0",
+        "1",
+        "01",
+        "10",
+        "4294967295",
+        "4294967296",
+        "..",
+        "A",
+        "",
+    ];
+    let segments = |most: usize| {
+        let words = prop::collection::vec(prop::sample::select(WORDS.as_slice()), 0..most);
+        words.prop_map(|words| {
+            words
+                .into_iter()
+                .map(|word| format!("/{word}"))
+                .collect::<String>()
+        })
+    };
+    prop_oneof![
+        any::<String>(),
+        segments(8),
+        segments(5).prop_map(|below| format!("/a/telegram{below}"))
+    ]
+}
+
+/// Returns the kinds of a text by the design's own order. Its end counts before its beginning, and
+/// each pattern is matched from end to end.
+fn kinds_of(text: &str) -> Vec<PathKind> {
+    let segments: Vec<&str> = text.split('/').skip(1).collect();
+    let is_number = |text: &str| {
+        text.parse::<u32>()
+            .is_ok_and(|number| number.to_string() == text)
+    };
+    let reserved = |text: &str| RESERVED_WORDS.contains(&text);
+    let (last, rest) = segments
+        .split_last()
+        .map_or(("", [].as_slice()), |(last, rest)| (*last, rest));
+    let before = rest.last().copied().unwrap_or_default();
+    let second = segments.get(1).copied().unwrap_or_default();
+    let named = |word: &str| {
+        segments.len() == 3 && second == word && segments[0] != "system" && !reserved(last)
+    };
+    let all = [
+        (PathKind::Memory, last == "memory"),
+        (PathKind::Search, before == "search" && is_number(last)),
+        (PathKind::Sub, before == "sub" && is_number(last)),
+        (
+            PathKind::System,
+            segments.len() == 2 && segments[0] == "system" && !reserved(last),
+        ),
+        (PathKind::Agent, named("agent")),
+        (PathKind::Cron, named("cron")),
+        (PathKind::Task, named("task")),
+        (PathKind::Subuser, named("subuser")),
+        (PathKind::App, named("app")),
+        (
+            PathKind::Connector,
+            segments.len() == 2 && segments[0] != "system" && !reserved(last),
+        ),
+    ];
+    all.into_iter()
+        .filter(|(_, is)| *is)
+        .map(|(kind, _)| kind)
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn what_is_built_is_read_back_with_all_its_parts(root in roots(), suffixes in suffixes()) {
+        let made = built(root.clone(), &suffixes);
+        let read = path(made.as_str());
+        prop_assert_eq!(&read, &made);
+        prop_assert_eq!(read.suffixes(), suffixes.as_slice());
+        prop_assert_eq!(read.origin(), root.origin());
+        prop_assert_eq!(read.user(), root.user());
+        prop_assert_eq!(read.root(), root);
+        prop_assert_eq!(read.depth(), suffixes.len());
+        let json = serde_json::to_string(&made).unwrap();
+        prop_assert_eq!(serde_json::from_str::<AgentPath>(&json).unwrap(), made);
+    }
+
+    #[test]
+    fn the_parent_of_what_is_built_is_what_it_was_built_from(from in paths(), index in any::<u32>()) {
+        for (made, kind) in [
+            (from.sub(index), PathKind::Sub),
+            (from.memory(), PathKind::Memory),
+            (from.search(index), PathKind::Search),
+        ] {
+            let made = made.unwrap();
+            prop_assert_eq!(made.kind(), kind);
+            prop_assert_eq!(made.parent(), Some(from.clone()));
+            let above: Vec<AgentPath> = made.ancestors().collect();
+            prop_assert_eq!(above.len(), made.depth());
+            prop_assert_eq!(above.last(), Some(&from.root()));
+            prop_assert!(above.iter().all(|ancestor| is_within(&made, ancestor) && !is_within(ancestor, &made)));
+        }
+        prop_assert_eq!(from.root().parent(), None);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic_and_what_it_reads_is_the_text(text in nearly()) {
+        match text.parse::<AgentPath>() {
+            Ok(path) => prop_assert_eq!(path.to_string(), text),
+            Err(error) => prop_assert!(!error.to_string().contains(char::is_control), "{error}"),
+        }
+    }
+
+    #[test]
+    fn no_text_reads_as_two_kinds(text in nearly()) {
+        if let Ok(path) = text.parse::<AgentPath>() {
+            prop_assert_eq!(kinds_of(&text), vec![path.kind()], "{}", text);
+            // The parts make the same text again in one way only.
+            prop_assert_eq!(built(path.root(), path.suffixes()).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn in_order_what_is_below_a_path_follows_each_other_without_a_gap(
+        mut all in prop::collection::vec(paths(), 1..40), at in any::<prop::sample::Index>(),
+    ) {
+        let above = at.get(&all).clone();
+        all.extend([above.sub(0).unwrap(), above.sub(10).unwrap(), above.memory().unwrap()]);
+        all.sort();
+        let below: Vec<bool> = all.iter().map(|path| is_within(path, &above) && *path != above).collect();
+        let changes = below.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        prop_assert!(changes <= 2, "{above}: {all:?}");
+        let texts: Vec<&str> = all.iter().map(AgentPath::as_str).collect();
+        prop_assert!(texts.is_sorted(), "in the order of the texts");
+    }
+
+    #[test]
+    fn every_name_that_fits_makes_a_path_that_fits(text in "[A-Za-z0-9_.@-]{1,512}", id in "[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}") {
+        if let (Ok(name), Ok(user)) = (text.parse::<Name>(), id.parse::<UserId>()) {
+            let path = AgentPath::subuser(user, name);
+            prop_assert_eq!(path.as_str().parse(), Ok(path));
+        }
     }
 }

@@ -30,180 +30,108 @@ fn without_a_rule_everything_is_allowed() {
 
 #[test]
 fn a_deny_wins_over_every_allow_and_rules_that_allow_are_a_list_of_what_there_is() {
+    use PathAccess::{Read, Write};
     let x = "/alice/agent/x";
-    for (texts, access, on, allowed, reported) in [
+    for (texts, verdicts) in [
         // Only denies: everything else stays allowed.
+        (vec!["none /bob/**"], vec![(Write, x, "allowed: no rule")]),
         (
-            ["none /bob/**"].as_slice(),
-            PathAccess::Write,
-            x,
-            true,
-            "allowed: no rule",
+            vec!["none /bob/**"],
+            vec![(Read, "/bob/telegram", "denied by `none /bob/**`")],
         ),
-        (
-            &["none /bob/**"],
-            PathAccess::Read,
-            "/bob/telegram",
-            false,
-            "denied by `none /bob/**`",
-        ),
-        (
-            &["none /**"],
-            PathAccess::Read,
-            x,
-            false,
-            "denied by `none /**`",
-        ),
+        (vec!["none /**"], vec![(Read, x, "denied by `none /**`")]),
         // A deny takes what is below with it, stars or not.
         (
-            &["none /alice/agent/x"],
-            PathAccess::Read,
-            "/alice/agent/x/sub/0",
-            false,
-            "denied by `none /alice/agent/x`",
+            vec!["none /alice/agent/x"],
+            vec![
+                (
+                    Read,
+                    "/alice/agent/x/sub/0",
+                    "denied by `none /alice/agent/x`",
+                ),
+                (Read, "/alice/agent/xy", "allowed: no rule"),
+            ],
         ),
         (
-            &["none /alice/agent/x"],
-            PathAccess::Read,
-            "/alice/agent/xy",
-            true,
-            "allowed: no rule",
-        ),
-        (
-            &["none /alice/agent/x/sub/0"],
-            PathAccess::Write,
-            x,
-            true,
-            "allowed: no rule",
+            vec!["none /alice/agent/x/sub/0"],
+            vec![(Write, x, "allowed: no rule")],
         ),
         // Nothing that is more specific takes a deny back, wherever it stands.
         (
-            &["none /alice/**", "write /alice/agent/x"],
-            PathAccess::Read,
-            x,
-            false,
-            "denied by `none /alice/**`",
+            vec!["none /alice/**", "write /alice/agent/x"],
+            vec![(Read, x, "denied by `none /alice/**`")],
         ),
         (
-            &["write /alice/agent/x", "none /alice/**"],
-            PathAccess::Read,
-            x,
-            false,
-            "denied by `none /alice/**`",
+            vec!["write /alice/agent/x", "none /alice/**"],
+            vec![(Read, x, "denied by `none /alice/**`")],
         ),
         (
-            &["write /alice/**", "none /alice/agent/x"],
-            PathAccess::Write,
-            x,
-            false,
-            "denied by `none /alice/agent/x`",
-        ),
-        (
-            &["write /alice/**", "none /alice/agent/x"],
-            PathAccess::Write,
-            "/alice/telegram",
-            true,
-            "allowed by `write /alice/**`",
+            vec!["write /alice/**", "none /alice/agent/x"],
+            vec![
+                (Write, x, "denied by `none /alice/agent/x`"),
+                (Write, "/alice/telegram", "allowed by `write /alice/**`"),
+            ],
         ),
         // What no rule covers that allows is not allowed.
         (
-            &["write /alice/agent/x"],
-            PathAccess::Write,
-            x,
-            true,
-            "allowed by `write /alice/agent/x`",
+            vec!["write /alice/agent/x"],
+            vec![
+                (Write, x, "allowed by `write /alice/agent/x`"),
+                (Read, x, "allowed by `write /alice/agent/x`"),
+                (Read, "/alice/agent/x/sub/0", "none covers the path"),
+            ],
         ),
         (
-            &["write /alice/agent/x"],
-            PathAccess::Read,
-            x,
-            true,
-            "allowed by `write /alice/agent/x`",
+            vec!["write /alice/agent/x/**"],
+            vec![(
+                Write,
+                "/alice/agent/x/sub/0",
+                "allowed by `write /alice/agent/x/**`",
+            )],
         ),
         (
-            &["write /alice/agent/x"],
-            PathAccess::Read,
-            "/alice/agent/x/sub/0",
-            false,
-            "none covers the path",
-        ),
-        (
-            &["write /alice/agent/x/**"],
-            PathAccess::Write,
-            "/alice/agent/x/sub/0",
-            true,
-            "allowed by `write /alice/agent/x/**`",
-        ),
-        (
-            &["read /alice/**"],
-            PathAccess::Read,
-            "/system/gc",
-            false,
-            "none covers the path",
+            vec!["read /alice/**"],
+            vec![(Read, "/system/gc", "none covers the path")],
         ),
         // Reading is not writing, and of rules that allow the one that permits more counts.
         (
-            &["read /alice/**"],
-            PathAccess::Read,
-            x,
-            true,
-            "allowed by `read /alice/**`",
+            vec!["read /alice/**"],
+            vec![
+                (Read, x, "allowed by `read /alice/**`"),
+                (Write, x, "not allowed: `read /alice/**` permits no writing"),
+            ],
         ),
         (
-            &["read /alice/**"],
-            PathAccess::Write,
-            x,
-            false,
-            "not allowed: `read /alice/**` permits no writing",
-        ),
-        (
-            &["read /alice/**", "write /alice/agent/x/**"],
-            PathAccess::Write,
-            x,
-            true,
-            "allowed by `write /alice/agent/x/**`",
-        ),
-        (
-            &["read /alice/**", "write /alice/agent/x/**"],
-            PathAccess::Read,
-            x,
-            true,
-            "allowed by `read /alice/**`",
-        ),
-        (
-            &["read /alice/**", "write /alice/agent/x/**"],
-            PathAccess::Write,
-            "/alice/telegram",
-            false,
-            "permits no writing",
+            vec!["read /alice/**", "write /alice/agent/x/**"],
+            vec![
+                (Write, x, "allowed by `write /alice/agent/x/**`"),
+                (Read, x, "allowed by `read /alice/**`"),
+                (Write, "/alice/telegram", "permits no writing"),
+            ],
         ),
         // Of several that decide alike, the first is named.
         (
-            &["none /alice/agent/x", "none /**"],
-            PathAccess::Read,
-            x,
-            false,
-            "denied by `none /alice/agent/x`",
+            vec!["none /alice/agent/x", "none /**"],
+            vec![(Read, x, "denied by `none /alice/agent/x`")],
         ),
         (
-            &["none /**", "none /alice/agent/x"],
-            PathAccess::Read,
-            x,
-            false,
-            "denied by `none /**`",
+            vec!["none /**", "none /alice/agent/x"],
+            vec![(Read, x, "denied by `none /**`")],
         ),
     ] {
-        let rules = rules(texts);
-        let verdict = rules.allows(access, &path(on));
-        assert_eq!(
-            verdict.is_allowed(),
-            allowed,
-            "{texts:?} {access:?} {on}: {verdict}"
-        );
-        assert!(
-            verdict.to_string().contains(reported),
-            "{texts:?} {access:?} {on}: {verdict}"
-        );
+        let rules = rules(&texts);
+        for (access, on, reported) in verdicts {
+            let verdict = rules.allows(access, &path(on));
+            assert_eq!(
+                verdict.is_allowed(),
+                reported.starts_with("allowed"),
+                "{texts:?} {on}"
+            );
+            assert!(
+                verdict.to_string().contains(reported),
+                "{texts:?} {access:?} {on}: {verdict}"
+            );
+        }
     }
 }
 
@@ -339,6 +267,111 @@ proptest! {
                 let covers = |rule: &PathRule| rule.access != PathPermit::None && rule.path.covers(&path);
                 prop_assert!(!rules.rules().iter().any(covers));
             }
+        }
+    }
+}
+
+// Tests of which paths a pattern covers, and of which texts are patterns.
+
+fn subtree(text: &str) -> Subtree {
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn a_pattern_is_about_one_path_or_about_it_and_all_below_it() {
+    for (pattern, text, expected) in [
+        ("/alice/agent/x", "/alice/agent/x", true),
+        ("/alice/agent/x", "/alice/agent/x/sub/0", false),
+        ("/alice/agent/x", "/alice/agent/xy", false),
+        ("/alice/agent/x/**", "/alice/agent/x", true),
+        ("/alice/agent/x/**", "/alice/agent/x/sub/0/memory", true),
+        ("/alice/agent/x/**", "/alice/agent/x-y", false),
+        ("/alice/agent/x/**", "/alice/cron/x", false),
+        (
+            "/alice/agent/x/sub/1/**",
+            "/alice/agent/x/sub/1/memory",
+            true,
+        ),
+        ("/alice/agent/x/sub/1/**", "/alice/agent/x/sub/10", false),
+        ("/alice/agent/**", "/alice/agent/x/sub/0", true),
+        ("/alice/agent/**", "/alice/agents", false),
+        ("/alice/agent/**", "/alice/telegram", false),
+        ("/alice/cron/**", "/alice/cron/daily", true),
+        ("/alice/telegram/**", "/alice/telegram/memory", true),
+        ("/alice/**", "/alice/telegram", true),
+        ("/alice/**", "/alice/agent/x/sub/0", true),
+        ("/alice/**", "/alice2/telegram", false),
+        ("/alice/**", "/system/alice", false),
+        ("/system/**", "/system/gc/sub/0", true),
+        ("/system/**", "/alice/telegram", false),
+        ("/system/gc", "/system/gc", true),
+        ("/**", "/alice/telegram", true),
+        ("/**", "/system/gc", true),
+    ] {
+        assert_eq!(
+            subtree(pattern).covers(&path(text)),
+            expected,
+            "{pattern} on {text}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_pattern_says_what_to_write() {
+    for (text, fix) in [
+        ("", "does not begin with `/`"),
+        ("**", "`/**` at the end"),
+        ("/*", "`/**` at the end"),
+        ("/*/agent/x", "`/**` at the end"),
+        ("/**/agent/x", "`/**` at the end"),
+        ("/alice/**/**", "`/**` at the end"),
+        ("/alice/agent/x*", "`/**` at the end"),
+        ("/alice/agent/x/*", "`/**` at the end"),
+        ("/alice/***", "`/**` at the end"),
+        ("/alice", "write `/alice/**`"),
+        ("/system", "write `/system/**`"),
+        ("/alice/agent", "write `/alice/agent/**`"),
+        ("/alice/", "segment 2 of `/alice/`, ``, is empty"),
+        ("/", "segment 1 of `/`, ``, is empty"),
+        ("//**", "segment 1 of `/`, ``, is empty"),
+        ("alice/**", "does not begin with `/`"),
+        ("/alice/agent/x/sub/**", "ends before segment 5"),
+        ("/alice/agent/x/y", "segment 4"),
+        ("/sub/**", "segment 1 of `/sub`, `sub`"),
+        ("/alice/sub/**", "segment 2 of `/alice/sub`, `sub`"),
+        ("/system/agent/**", "segment 2 of `/system/agent`, `agent`"),
+        (
+            &format!("/u/agent/{}/**", "x".repeat(PATH_BYTES_MAX)),
+            "1027 is the most",
+        ),
+    ] {
+        let refused = text.parse::<Subtree>().expect_err(text).to_string();
+        assert!(refused.contains(fix), "{text}: {refused}");
+    }
+    let json = serde_json::from_str::<Subtree>(r#""/alice""#)
+        .unwrap_err()
+        .to_string();
+    assert!(json.contains("write `/alice/**`"), "{json}");
+}
+
+proptest! {
+    #[test]
+    fn a_pattern_of_a_path_reads_what_it_writes_and_is_about_what_is_within_it(a in paths(), b in paths()) {
+        let alone = Subtree::alone(&a);
+        let whole = and_below(&a);
+        for pattern in [&alone, &whole] {
+            prop_assert_eq!(&subtree(&pattern.to_string()), pattern);
+            prop_assert_eq!(pattern.is_over(&b), is_within(&b, &a));
+        }
+        prop_assert_eq!(alone.covers(&b), a == b);
+        prop_assert_eq!(whole.covers(&b), is_within(&b, &a));
+    }
+
+    #[test]
+    fn no_text_makes_a_pattern_panic_and_every_one_has_one_spelling(text in "(/|\\*|sub|agent|system|a|0|-|.){0,12}") {
+        if let Ok(pattern) = text.parse::<Subtree>() {
+            prop_assert_eq!(pattern.to_string(), text);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::access::tool::{ClientAction, EffectClass};
 use crate::agents::definition::DefinitionId;
-use crate::events::event::{InputAccepted, RunStarted};
+use crate::events::event::RunStarted;
 use crate::thread::cut_off::NO_ANSWER;
 use crate::thread::message::Draft;
 use crate::values::digest::{Digest, Salt};
@@ -260,12 +260,7 @@ fn operation(performer: Performer) -> Operation {
 
 #[test]
 fn questions_are_told_under_the_ids_that_answer_them() {
-    let action = ClientAction {
-        widget: "free_text".to_owned(),
-        props: json!({ "prompt": "Which?" }),
-        response_schema: None,
-        lock_input: false,
-    };
+    let action = ClientAction::of("free_text", json!({ "prompt": "Which?" }));
     let client = operation(Performer::Client {
         action: action.clone(),
     });
@@ -429,23 +424,4 @@ fn a_run_that_compacts_its_thread_tells_nothing() {
     replied.said = vec![said(5, Role::Assistant, "a summary")];
     let event = Event::RunStepped(Box::new(replied));
     assert_eq!(outward(&compacting, &event), []);
-}
-
-#[test]
-fn a_source_from_outside_is_read_back() {
-    for source in [
-        written("1"),
-        triggered(Some("2"), None),
-        triggered(None, None),
-    ] {
-        let accepted = InputAccepted::of(
-            SessionId(Uuid::from_u128(2)),
-            InputId(Uuid::from_u128(9)),
-            source,
-            NOW,
-        );
-        let event = Event::InputAccepted(accepted);
-        let text = serde_json::to_string(&event).unwrap();
-        assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
-    }
 }

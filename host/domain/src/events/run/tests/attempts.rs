@@ -20,18 +20,15 @@ fn attempt(usage: Option<u64>, cost_micros: Option<u64>, reserved: Option<Amount
         cached_tokens: 0,
     });
     Attempt {
-        provider: "p".into(),
-        model: "m".into(),
         usage,
         cost_micros,
-        wall_ms: 1,
-        error: None,
         reserved,
+        ..attempt_at("m")
     }
 }
 
 /// A run whose model call reserves 100 tokens and 300 millionths of 1,000 of each.
-fn asking() -> (Run, OperationId) {
+fn reserving() -> (Run, OperationId) {
     let mut begun = begun();
     (
         begun.started.limits.tokens_max,
@@ -41,7 +38,7 @@ fn asking() -> (Run, OperationId) {
         &begun,
         vec![],
         &[words("hello")],
-        wait(vec![asking_a_model("m1")], Until::Any),
+        asking("m1"),
         EffectClass::ReadOnly,
     );
     let id = run.by_key("m1").unwrap().operation.id;
@@ -67,7 +64,7 @@ fn left(run: &Run) -> (u64, Option<u64>) {
 
 #[test]
 fn a_call_draws_what_its_attempts_used_and_what_is_reserved_for_the_newest() {
-    let (run, id) = asking();
+    let (run, id) = reserving();
     assert_eq!(
         (run.open[&id].attempts.number, left(&run)),
         (0, (900, Some(700)))
@@ -122,11 +119,7 @@ fn a_call_draws_what_its_attempts_used_and_what_is_reserved_for_the_newest() {
                     .last()
                     .is_some_and(|last| last.is_lost() == last.usage.is_none())
         );
-        let settled = Event::RunSettled(RunSettled {
-            run: run.started.run,
-            settled: vec![settlement],
-        });
-        let run = run.clone().apply(&settled).unwrap();
+        let run = settled_in(&run, vec![settlement]);
         assert_eq!(left(&run), (1_000 - tokens, Some(1_000 - micros)));
         assert_eq!(
             (run.spent_so_far().tokens, run.spent_so_far().cost_micros),
@@ -137,7 +130,7 @@ fn a_call_draws_what_its_attempts_used_and_what_is_reserved_for_the_newest() {
 
 #[test]
 fn what_a_cut_off_attempt_leaves_for_another_is_what_it_did_not_reserve() {
-    let (run, id) = asking();
+    let (run, id) = reserving();
     let open = &run.open[&id];
     let lost = open.lost_attempt().unwrap();
     assert_eq!(
@@ -173,7 +166,7 @@ fn what_a_cut_off_attempt_leaves_for_another_is_what_it_did_not_reserve() {
 
 #[test]
 fn recoveries_in_a_row_are_counted_and_progress_begins_to_count_anew() {
-    let (mut run, id) = asking();
+    let (mut run, id) = reserving();
     let recover = |run: Run| {
         let event = recovered(&run, NOW);
         run.apply(&Event::RunRecovered(event)).unwrap()
@@ -186,19 +179,13 @@ fn recoveries_in_a_row_are_counted_and_progress_begins_to_count_anew() {
         assert_eq!(run.recoveries, count);
     }
     let settled = vec![Settlement::new(id, OperationOutcome::Elapsed, NOW)];
-    let run = recover(
-        run.apply(&Event::RunSettled(RunSettled {
-            run: begun().started.run,
-            settled,
-        }))
-        .unwrap(),
-    );
+    let run = recover(settled_in(&run, settled));
     assert_eq!(run.recoveries, 1);
     let (run, _) = step(
         &run,
         vec![],
         &[words("go on")],
-        wait(vec![asking_a_model("m2")], Until::Any),
+        asking("m2"),
         EffectClass::ReadOnly,
     );
     assert_eq!(run.recoveries, 0);
@@ -217,7 +204,7 @@ fn recoveries_in_a_row_are_counted_and_progress_begins_to_count_anew() {
 
 #[test]
 fn the_inputs_of_a_run_that_is_given_up_after_a_step_are_put_aside_with_its_reason() {
-    let (mut run, _) = asking();
+    let (mut run, _) = reserving();
     assert!(run.step > 0);
     run.claimed = [9, 10].map(|id| InputId(Uuid::from_u128(id))).to_vec();
     let cause = given_up(5);
@@ -253,22 +240,15 @@ fn unanswered(run: &Run) -> Vec<u128> {
 
 #[test]
 fn inputs_that_were_answered_before_a_run_was_given_up_are_not_put_aside() {
-    let said = |id: u128, text: &str| InputAccepted {
-        input: InputId(Uuid::from_u128(id)),
-        ..words(text)
-    };
+    let said = |id: u128, text: &str| more_words(id, text);
     let decides = |run: &Run, inputs: &[InputAccepted], decision: Decision| {
-        let result = StepResult {
-            decision,
-            effects: vec![],
-            memo: None,
-        };
+        let result = decided(decision);
         step(run, vec![], inputs, result, EffectClass::ReadOnly).0
     };
     let reply = || Decision::Reply {
         parts: vec![Part::text("done")],
     };
-    let work = |key: &str| wait(vec![asking_a_model(key)], Until::Any).decision;
+    let work = |key: &str| asking(key).decision;
     let run = decides(&begun(), &[], work("m1"));
     let run = decides(&run, &[said(10, "and this")], work("m2"));
     assert_eq!(unanswered(&run), [9, 10], "no reply yet");
@@ -316,11 +296,8 @@ fn work_that_was_replied_to_before_a_run_was_given_up_is_not_put_aside() {
     let (run, _) = step(
         &run,
         vec![],
-        &[InputAccepted {
-            input: InputId(Uuid::from_u128(10)),
-            ..words("and this")
-        }],
-        wait(vec![asking_a_model("m2")], Until::Any),
+        &[more_words(10, "and this")],
+        asking("m2"),
         EffectClass::ReadOnly,
     );
     assert_eq!(unanswered(&run), [10]);
@@ -332,12 +309,7 @@ fn what_only_waits_beside_the_work_does_not_begin_to_count_anew() {
         key: "beside".into(),
         work,
     };
-    let action = ClientAction {
-        widget: "free_text".into(),
-        props: json!({}),
-        response_schema: None,
-        lock_input: false,
-    };
+    let action = free_text();
     let cases: [(&str, Request, Ended, u32); 3] = [
         (
             "a timer that elapses",
@@ -360,13 +332,7 @@ fn what_only_waits_beside_the_work_does_not_begin_to_count_anew() {
     ];
     for (what, beside, ended, recoveries) in cases {
         let start = wait(vec![asking_a_model("m1"), beside], Until::Any);
-        let (mut run, _) = step(
-            &begun(),
-            vec![],
-            &[words("hello")],
-            start,
-            EffectClass::ReadOnly,
-        );
+        let (mut run, _) = first_step(start);
         for _ in 0..2 {
             let event = recovered(&run, NOW);
             run = run.apply(&Event::RunRecovered(event)).unwrap();
@@ -382,11 +348,7 @@ fn what_only_waits_beside_the_work_does_not_begin_to_count_anew() {
             )
         };
         // In a commit of its own, of which the next step hears.
-        let alone = RunSettled {
-            run: run.started.run,
-            settled: vec![settled.clone()],
-        };
-        let after = run.clone().apply(&Event::RunSettled(alone)).unwrap();
+        let after = settled_in(&run, vec![settled.clone()]);
         assert_eq!(after.recoveries, recoveries, "{what}");
         let (after, _) = step(&after, vec![], &[], again(), EffectClass::ReadOnly);
         assert_eq!(after.recoveries, recoveries, "{what}");
@@ -403,11 +365,95 @@ fn what_only_waits_beside_the_work_does_not_begin_to_count_anew() {
             (1, recoveries),
             "{what}"
         );
-        let more = InputAccepted {
-            input: InputId(Uuid::from_u128(10)),
-            ..words("go on")
-        };
+        let more = more_words(10, "go on");
         let (after, stepped) = step(&run, vec![settled], &[more], again(), EffectClass::ReadOnly);
         assert_eq!((stepped.claimed.len(), after.recoveries), (1, 0), "{what}");
     }
+}
+
+// Tests of the code of a turn that its agent gives up.
+
+fn gives_up() -> StepResult {
+    decided(Decision::Fail {
+        reason: "why".into(),
+    })
+}
+
+/// Returns the code of the end of a turn that its agent gives up once these outcomes arrive.
+fn code_of_end(run: &Run, arrived: &[Settlement]) -> String {
+    match Cause::of(&gives_up().decision, run.model_failure(arrived)) {
+        Some(Cause::Failed { code, .. }) => code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_turn_given_up_over_a_model_ends_with_the_code_of_the_models_call() {
+    for (code, is_models) in [
+        ("model-unavailable", true),
+        ("model-rate-limited", true),
+        ("model-refused", true),
+        ("model-prompt-too-long", true),
+        ("model-garbage", true),
+        ("invalid-reply", true),
+        // Less is left than a call would take.
+        ("limit-reached", true),
+        // It says nothing of a model.
+        ("unavailable", false),
+    ] {
+        let expected = if is_models { code } else { "agent-failed" };
+        let (mut run, _) = first_step(asking("m1"));
+        let operation = run.by_key("m1").unwrap().operation.clone();
+        let failed = Ended::Failed(Failure::lasting(code, "why"));
+        let arrived = vec![settlement(&operation, failed, NOW)];
+        assert_eq!(code_of_end(&run, &arrived), expected);
+        // The same if the outcome was recorded before the step.
+        let recorded = settled_in(&run, arrived.clone());
+        assert_eq!(code_of_end(&recorded, &[]), expected);
+        // The same if messages had arrived meanwhile, and were taken back.
+        let (deferred, _) = step(
+            &run,
+            arrived.clone(),
+            &[],
+            gives_up(),
+            EffectClass::ReadOnly,
+        );
+        let over = deferred.deferred_over.as_deref();
+        assert_eq!(over, is_models.then_some(code));
+        // What was heard before is not why a later step gives up.
+        assert_eq!(code_of_end(&deferred, &[]), "agent-failed");
+        // A tool chooses its codes itself.
+        let open = run.open.get_mut(&operation.id).unwrap();
+        open.operation.performer = tool(EffectClass::ReadOnly).performer;
+        assert_eq!(code_of_end(&run, &arrived), "agent-failed");
+    }
+}
+
+#[test]
+fn a_turn_given_up_over_a_program_that_was_cut_off_says_why() {
+    let (run, _) = step(
+        &begun(),
+        vec![],
+        &[words("hello")],
+        asking("m1"),
+        EffectClass::NonIdempotent,
+    );
+    let operation = run.by_key("m1").unwrap().operation.clone();
+    let mut lost = settlement(&operation, Ended::Unknown(Failure::interrupted()), NOW);
+    assert_eq!(run.given_up("why", std::slice::from_ref(&lost)), "why");
+    lost.attempts.push(Attempt {
+        error: Some("it took too long".into()),
+        ..attempt_at("m")
+    });
+    let reported = run.given_up("why", std::slice::from_ref(&lost));
+    assert_eq!(reported, "why: it took too long");
+    let (_, stepped) = step(
+        &run,
+        vec![lost],
+        &[],
+        gives_up(),
+        EffectClass::NonIdempotent,
+    );
+    let notice = stepped.said.last().unwrap().text();
+    assert_eq!(notice, "The turn failed: why: it took too long");
 }

@@ -1,34 +1,19 @@
 //! Tests of the outcome of work that was handed over: the report and the charge to the caller.
 
 use super::*;
+use crate::events::run::compact::{
+    self, CODE, KEY, RETURN_CODE, RETURN_INSTRUCTION, RETURN_SYSTEM, conclude,
+};
 use crate::events::run::end::{Closing, settlement_for_parent};
+use crate::thread::compaction::{Compaction, Mark, ORIGIN, Return};
 use crate::thread::message::{Answers, text_of};
+use crate::values::id::TurnId;
 use crate::work::budget::Amount;
 use crate::work::delegate::DelegateAddress;
 use crate::work::step::{Decision, Failure, News};
 
-/// Returns what a run's first step starts for others.
-fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
-    Operation {
-        id: OperationId::mint(run.started.run, 0, "d"),
-        key: "d".into(),
-        step: 0,
-        place: 0,
-        performer,
-        effect,
-        time_limit_ms: None,
-        deadline: None,
-        answers: None,
-        in_thread: false,
-        reserved: Default::default(),
-        approval: None,
-    }
-}
-
-#[test]
-fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first() {
-    let arguments = r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"}}"#;
-    let performer = Performer::Agent {
+fn worker(arguments: &str) -> Performer {
+    Performer::Agent {
         agent: AgentId(Uuid::from_u128(5)),
         session: SessionId(Uuid::from_u128(6)),
         input: InputId(Uuid::from_u128(7)),
@@ -36,7 +21,21 @@ fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first(
         message: None,
         since: NOW,
         queued: false,
-    };
+    }
+}
+
+/// Returns what a run's first step starts for others.
+fn handed(run: &Run, performer: Performer, effect: EffectClass) -> Operation {
+    Operation {
+        effect,
+        ..operation_of(OperationId::mint(run.started.run, 0, "d"), "d", performer)
+    }
+}
+
+#[test]
+fn a_delegation_that_is_not_done_in_time_is_told_the_same_whoever_says_so_first() {
+    let arguments = r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"}}"#;
+    let performer = worker(arguments);
     let mut run = begun();
     let operation = Operation {
         deadline: Some(NOW),
@@ -101,12 +100,7 @@ fn the_share_of_detached_work_is_charged_for_good_also_in_old_events() {
             settled.outcome,
             OperationOutcome::Parts { parts: reported() }
         );
-        let run = run
-            .apply(&Event::RunSettled(RunSettled {
-                run: begun().started.run,
-                settled: vec![*settled],
-            }))
-            .unwrap();
+        let run = settled_in(&run, vec![*settled]);
         assert_eq!(
             run.spent_so_far(),
             Amount {
@@ -139,15 +133,7 @@ fn read_of(tool: &str, performer: Performer, ended: Ended) -> String {
 #[test]
 fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
     let arguments = r#"{"target":"worker","operation":"list_files","parameters":{"path":"/data"}}"#;
-    let task = || Performer::Agent {
-        agent: AgentId(Uuid::from_u128(5)),
-        session: SessionId(Uuid::from_u128(6)),
-        input: InputId(Uuid::from_u128(7)),
-        delegation: Some(arguments.to_owned()),
-        message: None,
-        since: NOW,
-        queued: false,
-    };
+    let task = || worker(arguments);
     let refused = || Performer::Refused {
         outcome: OperationOutcome::Denied,
         untrusted: false,
@@ -203,15 +189,7 @@ fn a_delegation_that_comes_to_nothing_is_told_as_a_result_and_not_as_text() {
 fn a_task_that_its_agent_gives_up_over_an_outcome_is_told_with_the_code_of_that() {
     let arguments =
         r#"{"target":"worker","operation":"read_file","parameters":{"path":"/data/a"}}"#;
-    let performer = Performer::Agent {
-        agent: AgentId(Uuid::from_u128(5)),
-        session: SessionId(Uuid::from_u128(6)),
-        input: InputId(Uuid::from_u128(7)),
-        delegation: Some(arguments.to_owned()),
-        message: None,
-        since: NOW,
-        queued: false,
-    };
+    let performer = worker(arguments);
     let fail = Decision::Fail {
         reason: "`read_file` of `/data/a`: why".into(),
     };
@@ -369,4 +347,91 @@ fn the_thinking_of_a_run_is_that_of_its_models_in_its_own_messages() {
     let parts = vec![thought("second"), Part::text("reply"), thought("third")];
     let said = message(run.head() + 1, Role::Assistant, parts);
     assert_eq!(run.thinking(&[said]), "first\n\nsecond\n\nthird");
+}
+
+// Tests of the run that brings the summary of another conversation back.
+
+/// A run of the host's own, which compacts or brings something back.
+fn of_host(returns: Option<Return>) -> Run {
+    let task = Compaction {
+        summarized_through: TurnId(Digest::of(b"turn")),
+        through_message: 9,
+        first_kept: None,
+        tokens_before: 100,
+        kept_tokens: 0,
+        summary_tokens_max: 50,
+        untrusted: true,
+        asked_by: Some(UserId::local()),
+        returns,
+    };
+    let started = RunStarted {
+        compacts: Some(Box::new(task)),
+        claimed: Vec::new(),
+        ..begun().started
+    };
+    Run::begin(started)
+}
+
+fn back() -> Return {
+    Return {
+        session: SessionId(Uuid::from_u128(8)),
+        agent: "smith".into(),
+        first_message: 5,
+    }
+}
+
+/// Returns what the run tells of a summary: the message that its last step leaves.
+fn reported(run: &Run, summary: &str) -> Message {
+    let asked = compact::step(run, &[]);
+    let Decision::Wait(wait) = &asked.decision else {
+        panic!("{asked:?}")
+    };
+    let [
+        Request {
+            work: Work::Model(model),
+            ..
+        },
+    ] = wait.start.as_slice()
+    else {
+        panic!("{wait:?}")
+    };
+    let is_return = run.started.compacts.as_ref().unwrap().returns.is_some();
+    assert_eq!(model.system == [RETURN_SYSTEM], is_return);
+    assert_eq!(model.also == [Part::text(RETURN_INSTRUCTION)], is_return);
+    let (run, _) = step(run, vec![], &[], asked, EffectClass::Idempotent);
+    let settled = model_says(&run, KEY, vec![Part::text(summary)]);
+    let intake = intake(&run, vec![settled], &[], SALT);
+    let concluded = compact::step(&run, &intake.news);
+    assert!(
+        matches!(concluded.decision, Decision::Reply { .. }),
+        "{concluded:?}"
+    );
+    let (_, mut stepped) = step_on(&run, intake, concluded, EffectClass::Idempotent);
+    conclude(&run, &mut stepped, SALT);
+    let [message] = stepped.said.as_slice() else {
+        panic!("{:?}", stepped.said)
+    };
+    message.clone()
+}
+
+#[test]
+fn a_summary_that_is_brought_back_is_a_notice_and_no_compaction() {
+    let message = reported(&of_host(Some(back())), " All is done. ");
+    assert_eq!(
+        (message.role, message.origin.as_str(), message.untrusted),
+        (Role::Notice, Return::ORIGIN, true)
+    );
+    assert_eq!(message.text(), back().notice("All is done."));
+    assert!(message.text().contains("`smith`"), "{}", message.text());
+    assert_eq!(Mark::of(&message), None, "the thread goes on whole");
+    let compacted = reported(&of_host(None), "All is done.");
+    assert_eq!(compacted.origin, ORIGIN);
+    assert!(Mark::of(&compacted).is_some());
+}
+
+#[test]
+fn a_return_that_comes_to_nothing_has_a_code_of_its_own() {
+    assert_eq!(compact::code(&of_host(Some(back()))), RETURN_CODE);
+    assert_eq!(compact::code(&of_host(None)), CODE);
+    assert_eq!(compact::code(&begun()), CODE);
 }

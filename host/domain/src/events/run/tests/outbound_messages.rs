@@ -1,25 +1,23 @@
 //! Tests of outbound messages to external agents: tried again, waited for, answered.
 
 use super::*;
+use crate::events::event::RunCut;
 use crate::events::run::external;
 use crate::thread::message::text_of;
+use crate::thread::prompt_cut::PromptCut;
 use crate::work::outbound_message::DELIVERED;
 
 /// Starts an outbound message, the nth of its step, that has to be answered within a second.
 fn delivered(run: &mut Run, key: &str, place: u32) -> OperationId {
     let operation = Operation {
-        id: OperationId::mint(run.started.run, 0, key),
-        key: key.into(),
-        step: 0,
         place,
-        performer: Performer::External { messages: vec![1] },
         effect: EffectClass::Idempotent,
-        time_limit_ms: None,
         deadline: Some(NOW.plus_ms(1_000)),
-        answers: None,
-        in_thread: false,
-        reserved: Default::default(),
-        approval: None,
+        ..operation_of(
+            OperationId::mint(run.started.run, 0, key),
+            key,
+            Performer::External { messages: vec![1] },
+        )
     };
     run.start(&operation, NOW);
     operation.id
@@ -29,12 +27,8 @@ fn delivered(run: &mut Run, key: &str, place: u32) -> OperationId {
 fn tried(run: &mut Run, operation: OperationId, state: &[u8], due: Timestamp) {
     let segment = run.open[&operation].segment + 1;
     let continuation = Continuation {
-        operation,
-        segment,
         state: state.to_vec(),
-        pause: Pause::Until { due },
-        active_ms: 0,
-        call: None,
+        ..continuing(operation, segment, Pause::Until { due })
     };
     run.advance(&Event::OperationContinued(continuation))
         .unwrap();
@@ -110,7 +104,7 @@ fn what_is_said_upon_an_answer_from_elsewhere_carries_the_mark_itself() {
         let said = stepped.said.iter();
         said.map(|message| message.untrusted).collect()
     };
-    let goes_on = wait(vec![asking_a_model("m")], Until::Any).decision;
+    let goes_on = asking("m").decision;
     let heard = says("It says yes.", goes_on);
     let (run, stepped) = step(&run, vec![], &[], heard, EffectClass::ReadOnly);
     assert_eq!(marks(&stepped), [true]);
@@ -135,4 +129,109 @@ fn no_user_answers_an_outbound_message() {
     let id = delivered(&mut run, "d", 0);
     let refused = answer(&run, id, &UserId::local(), json!("Me."), NOW).unwrap_err();
     assert_eq!(refused.code.as_str(), "NOT_SUSPENDED");
+}
+
+// Tests of recorded cuts: which calls see which, and what the fold makes of a summary's attempt.
+
+fn cut(left_out_through: u64) -> PromptCut {
+    PromptCut {
+        left_out_through,
+        tokens_before: 900,
+        ..PromptCut::default()
+    }
+}
+
+fn asked(run: &Run, key: &str) -> Run {
+    let request = asking(key);
+    let arrived = run
+        .by_key("m1")
+        .map(|_| says(run, None, None))
+        .into_iter()
+        .collect();
+    let inputs = if run.step == 0 {
+        vec![words("hello")]
+    } else {
+        Vec::new()
+    };
+    step(run, arrived, &inputs, request, EffectClass::ReadOnly).0
+}
+
+fn made(run: Run, key: &str, cut: PromptCut) -> Run {
+    let event = RunCut {
+        run: run.started.run,
+        operation: run.by_key(key).unwrap().operation.id,
+        cut,
+        time: NOW,
+    };
+    run.apply(&Event::RunCut(Box::new(event))).unwrap()
+}
+
+fn attempt(model: &str, input_tokens: u64) -> Attempt {
+    Attempt {
+        usage: Some(Usage {
+            input_tokens,
+            ..Usage::default()
+        }),
+        ..attempt_at(model)
+    }
+}
+
+/// The reply of the first call, with attempts at a summary and at the call itself.
+fn says(run: &Run, summary: Option<u64>, call: Option<u64>) -> Settlement {
+    let attempts = summary.map(|tokens| attempt("memory", tokens));
+    let attempts = attempts
+        .into_iter()
+        .chain(call.map(|tokens| attempt("m", tokens)));
+    model_says(run, "m1", vec![Part::text("hi")]).costing(attempts.collect())
+}
+
+#[test]
+fn a_cut_holds_for_its_own_call_and_for_all_that_begin_after_it() {
+    let run = made(asked(&begun(), "m1"), "m1", cut(3));
+    let own = run.by_key("m1").unwrap().cut.as_ref().unwrap();
+    assert_eq!((own.cut.left_out_through, own.is_own), (3, true));
+    let run = asked(&run, "m2");
+    let later = run.by_key("m2").unwrap().cut.as_ref().unwrap();
+    assert_eq!((later.cut.left_out_through, later.is_own), (3, false));
+    // A further one takes its place, for this call and later ones.
+    let run = made(run, "m2", cut(7));
+    assert_eq!(run.cuts[""], cut(7));
+    let own = run.by_key("m2").unwrap().cut.as_ref().unwrap();
+    assert_eq!((own.cut.left_out_through, own.is_own), (7, true));
+}
+
+#[test]
+fn a_cut_for_a_call_that_is_not_open_does_not_follow() {
+    let run = asked(&begun(), "m1");
+    let event = RunCut {
+        run: run.started.run,
+        operation: OperationId::mint(run.started.run, 9, "other"),
+        cut: cut(3),
+        time: NOW,
+    };
+    assert!(run.apply(&Event::RunCut(Box::new(event))).is_err());
+}
+
+/// The tokens of a summary say nothing about how full the window of the call is.
+#[test]
+fn the_attempt_at_a_summary_is_spent_and_is_not_the_newest_call() {
+    let run = made(asked(&begun(), "m1"), "m1", cut(3));
+    let settled = |settlement: Settlement| {
+        let event = RunSettled {
+            run: run.started.run,
+            settled: vec![settlement],
+        };
+        run.clone().apply(&Event::RunSettled(event)).unwrap()
+    };
+    let after = settled(says(&run, Some(700), Some(40)));
+    assert_eq!(after.newest_call.as_ref().unwrap().usage.input_tokens, 40);
+    assert_eq!(after.spending.usage.input_tokens, 740);
+    let failed = settlement(
+        &run.by_key("m1").unwrap().operation,
+        Ended::Failed(Failure::lasting("limit-reached", "no more")),
+        NOW,
+    );
+    let after = settled(failed.costing(vec![attempt("memory", 700)]));
+    assert_eq!(after.newest_call, None);
+    assert_eq!(after.spending.usage.input_tokens, 700);
 }

@@ -2,29 +2,17 @@
 
 use super::{
     ABORTED_CALL, Adoption, COPIED_BYTES_MAX, COPIED_MESSAGES_MAX, Compacts, ForeignMessage,
+    PassedOver,
 };
 use crate::thread::compaction::Mark;
 use crate::thread::message::{Answers, Draft, Message, Part, Role};
 use crate::thread::model::Usage;
-use crate::thread::transcript::fault::TranscriptFault;
 use crate::thread::transcript::verify::jump;
-use crate::thread::transcript::{EMPTY_STATE, TranscriptTurn};
+use crate::thread::transcript::{EMPTY_STATE, TranscriptFault, TranscriptTurn};
 use crate::thread::turn::{TurnEnd, TurnNode};
 use crate::values::digest::Digest;
 use crate::values::id::{RunId, SessionId, TurnId};
 use std::collections::{HashMap, HashSet};
-
-/// The turns, and the turn of each message.
-#[derive(Debug)]
-pub(in crate::thread::transcript) struct Adopted {
-    /// The turns, each after its parent.
-    pub(in crate::thread::transcript) turns: Vec<TranscriptTurn>,
-    /// The turn of each message: the one that ends with it, or otherwise the first that contains
-    /// it.
-    pub(in crate::thread::transcript) homes: Vec<TurnId>,
-    /// The faults of messages outside all turns: results without a call.
-    pub(in crate::thread::transcript) faults: Vec<TranscriptFault>,
-}
 
 /// The division of messages into turns.
 struct Plan {
@@ -34,17 +22,18 @@ struct Plan {
     ends: Vec<bool>,
 }
 
-/// Makes turns. Parents precede their children; `head` is the session's position, which is the end
-/// of a turn too.
+/// Makes turns, and returns them with the turn of each message: the one that ends with it, or
+/// otherwise the first that contains it. Parents precede their children; `head` is the session's
+/// position, which is the end of a turn too. Results without a call are passed over.
 pub(in crate::thread::transcript) fn turns(
     said: &[ForeignMessage],
     head: Option<usize>,
     session: SessionId,
     adoption: &Adoption,
-) -> Result<Adopted, TranscriptFault> {
+    passed_over: &mut PassedOver,
+) -> Result<(Vec<TranscriptTurn>, Vec<TurnId>), TranscriptFault> {
     let plan = plan(said, head);
     let mut turns: Vec<TranscriptTurn> = Vec::new();
-    let mut faults = Vec::new();
     let mut places: HashMap<TurnId, usize> = HashMap::new();
     let mut ended: HashMap<usize, TurnId> = HashMap::new();
     let mut first: HashMap<usize, TurnId> = HashMap::new();
@@ -79,13 +68,11 @@ pub(in crate::thread::transcript) fn turns(
             }),
             _ => None,
         };
-        let joins = Joins {
-            parent,
-            jump: jump(parent, find),
-            mark,
-        };
-        let (turn, orphans) = make(&said, joins, session, adoption);
-        faults.extend(orphans);
+        let jump = jump(parent, find);
+        let (turn, orphans) = make(&said, parent, jump, mark, session, adoption);
+        for orphan in orphans {
+            passed_over.add(orphan)?;
+        }
         let id = turn.node.id;
         for place in path {
             first.entry(place).or_insert(id);
@@ -97,11 +84,7 @@ pub(in crate::thread::transcript) fn turns(
     let homes = (0..said.len())
         .filter_map(|place| ended.get(&place).or_else(|| first.get(&place)).copied())
         .collect();
-    Ok(Adopted {
-        turns,
-        homes,
-        faults,
-    })
+    Ok((turns, homes))
 }
 
 /// Count of the messages and bytes that were copied so far.
@@ -223,22 +206,16 @@ fn marked<'a>(
     })
 }
 
-/// The place at which a turn joins the tree, and the mark if it is a compaction.
-#[derive(Clone, Copy)]
-struct Joins<'a> {
-    parent: Option<&'a TurnNode>,
-    jump: Option<TurnId>,
-    mark: Option<Mark>,
-}
-
-/// Makes a turn. Returns it with the faults of results without a waiting call.
+/// Makes a turn that joins the tree at a parent, with the mark of a compaction, if it is one.
+/// Returns it with the faults of results without a waiting call.
 fn make(
     said: &[&ForeignMessage],
-    joins: Joins<'_>,
+    parent: Option<&TurnNode>,
+    jump: Option<TurnId>,
+    mark: Option<Mark>,
     session: SessionId,
     adoption: &Adoption,
 ) -> (TranscriptTurn, Vec<TranscriptFault>) {
-    let Joins { parent, jump, mark } = joins;
     let first_message = parent.map_or(1, |parent| parent.last_message + 1);
     let last = said.last();
     let committed = said.iter().map(|this| this.time).max().unwrap_or_default();

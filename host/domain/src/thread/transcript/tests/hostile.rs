@@ -117,7 +117,6 @@ fn what_is_wrong_in_a_file_of_pi_is_told_by_line_and_field() {
             json!("3"),
             "no entry before it has the id `3`: an entry stands behind its parent",
         ),
-        (2, "/parentId", json!(1), "a text is needed"),
         (2, "/timestamp", none(), "it is missing"),
         (
             2,
@@ -125,7 +124,6 @@ fn what_is_wrong_in_a_file_of_pi_is_told_by_line_and_field() {
             json!("9999-12-30T00:00:00Z"),
             "later than the year 9998",
         ),
-        (2, "/message", none(), "it is missing"),
         (
             2,
             "/message",
@@ -159,9 +157,7 @@ fn what_is_wrong_in_a_file_of_pi_is_told_by_line_and_field() {
             "`tired` is none of",
         ),
         (3, "/message/usage/input", json!(1.5), "a whole number"),
-        (3, "/message/usage", json!(3), "an object is needed"),
         (3, "/message/content/0/text", none(), "it is missing"),
-        (3, "/message/content/0/type", none(), "it is missing"),
         (3, "/message/content/1/id", json!(""), "1 to 1024 bytes"),
         (4, "/message/toolName", none(), "it is missing"),
         (
@@ -171,11 +167,8 @@ fn what_is_wrong_in_a_file_of_pi_is_told_by_line_and_field() {
             "true or false is needed",
         ),
         (5, "/targetId", json!("9"), "no entry has the id `9`"),
-        (5, "/label", json!(1), "a text is needed"),
         (5, "/label", long, "at most 1024 bytes"),
         (6, "/summary", none(), "it is missing"),
-        (6, "/firstKeptEntryId", none(), "it is missing"),
-        (6, "/tokensBefore", json!("many"), "a whole number"),
         (6, "/type", json!("session"), "divide the file"),
     ] {
         let changed = if field.ends_with("/content/0") {

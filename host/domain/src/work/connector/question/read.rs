@@ -1,7 +1,6 @@
 //! Reading a person's words or pressed button as the answer to a question.
 
-use super::ask::{bounds, code_of, is_skippable, offered, options};
-use super::button::{ButtonValue, Pressed};
+use super::{ButtonValue, Pressed, bounds, code_of, is_skippable, offered, options};
 use crate::access::tool::ClientAction;
 use crate::values::id::OperationId;
 use crate::work::approval;
@@ -148,7 +147,7 @@ fn option(action: &ClientAction, index: i64) -> Result<Value, NotAnAnswer> {
 fn rating(action: &ClientAction, rating: i64) -> Result<Value, NotAnAnswer> {
     match bounds(action) {
         Some((min, max)) if (min..=max).contains(&rating) => Ok(json!({ "rating": rating })),
-        Some(_) | None => Err(NotAnAnswer::NoChoice),
+        _ => Err(NotAnAnswer::NoChoice),
     }
 }
 
@@ -170,7 +169,7 @@ fn approved_in_words(
     let approve = match verb.as_deref() {
         Some("approve") => true,
         Some("refuse") => false,
-        Some(_) | None => return Err(NotAnAnswer::NoChoice),
+        _ => return Err(NotAnAnswer::NoChoice),
     };
     if !is_code || said.next().is_some() {
         return Err(NotAnAnswer::NoChoice);

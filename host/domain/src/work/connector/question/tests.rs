@@ -19,12 +19,7 @@ fn question() -> OperationId {
 }
 
 fn action(widget: &str, props: Value) -> ClientAction {
-    ClientAction {
-        widget: widget.to_owned(),
-        props,
-        response_schema: None,
-        lock_input: false,
-    }
+    ClientAction::of(widget, props)
 }
 
 fn asked(action: &ClientAction) -> Outbound {

@@ -11,6 +11,19 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(owned).collect()
 }
 
+fn service_call<'a>(
+    method: CallMethod,
+    headers: &'a [(String, String)],
+    body: &'a [u8],
+) -> ServiceCall<'a> {
+    ServiceCall {
+        method,
+        headers,
+        query: &[],
+        body,
+    }
+}
+
 fn secrets(secret: &[u8]) -> WebhookSecrets<'_> {
     WebhookSecrets {
         secret,
@@ -24,12 +37,7 @@ fn posted(
     body: &[u8],
 ) -> Result<Verified, NotVerified> {
     let headers = pairs(headers);
-    let call = ServiceCall {
-        method: CallMethod::Post,
-        headers: &headers,
-        query: &[],
-        body,
-    };
+    let call = service_call(CallMethod::Post, &headers, body);
     check.verify(secrets(SECRET), &call, NOW)
 }
 
@@ -111,12 +119,7 @@ fn a_signature_of_slacks_own_example_is_right() {
             "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
         ),
     ]);
-    let call = ServiceCall {
-        method: CallMethod::Post,
-        headers: &headers,
-        query: &[],
-        body,
-    };
+    let call = service_call(CallMethod::Post, &headers, body);
     let secret = secrets(b"8f742231b10e8888abcd99yyyzzz85a5");
     let then = Timestamp(1_531_420_618_000);
     assert_eq!(slack().verify(secret, &call, then), Ok(Verified::Call));
@@ -181,12 +184,7 @@ fn nothing_is_signed_with_an_empty_secret() {
         (TELEGRAM_HEADER, ""),
         ("authorization", "Bearer "),
     ]);
-    let call = ServiceCall {
-        method: CallMethod::Post,
-        headers: &headers,
-        query: &[],
-        body: BODY,
-    };
+    let call = service_call(CallMethod::Post, &headers, BODY);
     for check in [telegram(), meta(), slack(), token(None)] {
         assert_eq!(
             check.verify(secrets(b""), &call, NOW),
@@ -201,10 +199,8 @@ fn the_handshake_of_meta_sends_its_challenge_back() {
     let with = |query: &[(&str, &str)]| {
         let query = pairs(query);
         let call = ServiceCall {
-            method: CallMethod::Get,
-            headers: &[],
             query: &query,
-            body: b"",
+            ..service_call(CallMethod::Get, &[], b"")
         };
         let secrets = WebhookSecrets {
             secret: SECRET,
@@ -235,12 +231,7 @@ fn the_handshake_of_meta_sends_its_challenge_back() {
 
 #[test]
 fn other_services_make_no_handshake() {
-    let call = ServiceCall {
-        method: CallMethod::Get,
-        headers: &[],
-        query: &[],
-        body: b"",
-    };
+    let call = service_call(CallMethod::Get, &[], b"");
     for check in [telegram(), slack(), token(None)] {
         let answer = check.verify(secrets(SECRET), &call, NOW);
         assert_eq!(answer, Err(NotVerified::Method));
@@ -277,16 +268,16 @@ fn a_check_that_cannot_be_used_is_refused_with_its_field() {
         verify_token: String::new(),
     };
     for (check, field) in [
-        (empty, "slack.secret: "),
-        (same, "meta.verifyToken: "),
-        (no_token, "meta.verifyToken: "),
-        (token(Some("a b")), "token.header: "),
-        (token(Some("")), "token.header: "),
+        (empty, "`slack.secret` "),
+        (same, "`meta.verifyToken` "),
+        (no_token, "`meta.verifyToken` "),
+        (token(Some("a b")), "`token.header` "),
+        (token(Some("")), "`token.header` "),
     ] {
-        let error = check.check().unwrap_err().to_string();
+        let error = check.fault().unwrap().to_string();
         assert!(error.starts_with(field), "{error}");
     }
     for check in [telegram(), meta(), slack(), token(None), token(Some("x"))] {
-        assert_eq!(check.check(), Ok(()));
+        assert_eq!(check.fault(), None);
     }
 }

@@ -242,7 +242,7 @@ impl World {
         assert_eq!(self.does(plan), modelled);
         match &modelled {
             Next::Start(ids, _) => (self.condition, self.of) = (RUNNING, Some(self.from[&ids[0]])),
-            Next::Nothing | Next::Wait(_) | Next::Abort(_) | Next::Join(..) => {}
+            _ => {}
         }
         if let Next::Start(ids, _) | Next::Join(ids, _) = &modelled {
             assert!(

@@ -3,8 +3,7 @@
 use super::super::{BeyondCalendar, SpecFault, Zone};
 use crate::values::text::serde_as_text;
 use crate::values::time::Timestamp;
-use jiff::ToSpan;
-use jiff::civil;
+use jiff::{ToSpan, civil};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -140,84 +140,49 @@ fn a_trigger_event_at_a_whole_hour_is_spread_only_where_that_is_asked_for() {
 
 #[test]
 fn a_wrong_schedule_names_the_field_and_the_fix() {
-    for (spec, field, part) in [
+    let of_cron = [
+        ("", "0 fields"),
+        ("@daily", "`0 0 * * *`"),
+        ("0 5 * * * *", "6 fields"),
+        ("60 * * * *", "`60` as minute"),
+        ("* 24 * * *", "as hour"),
+        ("* * 0 * *", "as day of the month"),
+        ("* * * 13 *", "JAN to DEC"),
+        ("* * * * 8", "SUN to SAT"),
+        ("* MON * * *", "as hour"),
+        ("5-1 * * * *", "ends before it begins"),
+        ("*/0 * * * *", "step"),
+        ("5/10 * * * *", "range before it"),
+        ("1,,2 * * * *", "as minute"),
+        ("* * L * *", "as day of the month"),
+        ("* * * * 5#2", "as day of the week"),
+        ("* * ? * *", "as day of the month"),
+        ("5 0 31 2 *", "never comes"),
+        ("5 0 31 4,6,9,11 *", "never comes"),
+    ];
+    let of_cron = of_cron.map(|(cron, part)| (json!({ "cron": cron }), "cron", part));
+    let anchored = json!({ "cron": "5 * * * *", "anchor": "2026-01-01T00:00:00Z" });
+    let spread = json!({ "at": "2026-01-01T00:00:00Z", "spread": true });
+    let nowhere = json!({ "cron": "5 * * * *", "timeZone": "Europe/Berlni" });
+    let none = json!({ "every": "1h", "missed": "all", "missedMax": 0 });
+    let both = json!({ "every": "1h", "cron": "0 * * * *" });
+    let others = [
         (json!({}), "cron", "exactly one"),
-        (
-            json!({ "every": "1h", "cron": "0 * * * *" }),
-            "cron",
-            "exactly one",
-        ),
+        (both, "cron", "exactly one"),
         (json!({ "every": "29s" }), "every", "at least `30s`"),
         (json!({ "every": "0" }), "every", "at least `30s`"),
-        (
-            json!({ "cron": "5 * * * *", "anchor": "2026-01-01T00:00:00Z" }),
-            "anchor",
-            "every",
-        ),
+        (anchored, "anchor", "every"),
         (
             json!({ "every": "1h", "timeZone": "UTC" }),
             "timeZone",
             "cron",
         ),
-        (
-            json!({ "at": "2026-01-01T00:00:00Z", "spread": true }),
-            "spread",
-            "leave it out",
-        ),
+        (spread, "spread", "leave it out"),
         (json!({ "every": "1h", "missedMax": 3 }), "missedMax", "all"),
-        (
-            json!({ "every": "1h", "missed": "all", "missedMax": 0 }),
-            "missedMax",
-            "1 to 100",
-        ),
-        (
-            json!({ "cron": "5 * * * *", "timeZone": "Europe/Berlni" }),
-            "timeZone",
-            "Europe/Berlin",
-        ),
-        (json!({ "cron": "" }), "cron", "0 fields"),
-        (json!({ "cron": "@daily" }), "cron", "`0 0 * * *`"),
-        (json!({ "cron": "0 5 * * * *" }), "cron", "6 fields"),
-        (json!({ "cron": "60 * * * *" }), "cron", "`60` as minute"),
-        (json!({ "cron": "* 24 * * *" }), "cron", "as hour"),
-        (
-            json!({ "cron": "* * 0 * *" }),
-            "cron",
-            "as day of the month",
-        ),
-        (json!({ "cron": "* * * 13 *" }), "cron", "JAN to DEC"),
-        (json!({ "cron": "* * * * 8" }), "cron", "SUN to SAT"),
-        (json!({ "cron": "* MON * * *" }), "cron", "as hour"),
-        (
-            json!({ "cron": "5-1 * * * *" }),
-            "cron",
-            "ends before it begins",
-        ),
-        (json!({ "cron": "*/0 * * * *" }), "cron", "step"),
-        (json!({ "cron": "5/10 * * * *" }), "cron", "range before it"),
-        (json!({ "cron": "1,,2 * * * *" }), "cron", "as minute"),
-        (
-            json!({ "cron": "* * L * *" }),
-            "cron",
-            "as day of the month",
-        ),
-        (
-            json!({ "cron": "* * * * 5#2" }),
-            "cron",
-            "as day of the week",
-        ),
-        (
-            json!({ "cron": "* * ? * *" }),
-            "cron",
-            "as day of the month",
-        ),
-        (json!({ "cron": "5 0 31 2 *" }), "cron", "never comes"),
-        (
-            json!({ "cron": "5 0 31 4,6,9,11 *" }),
-            "cron",
-            "never comes",
-        ),
-    ] {
+        (none, "missedMax", "1 to 100"),
+        (nowhere, "timeZone", "Europe/Berlin"),
+    ];
+    for (spec, field, part) in of_cron.into_iter().chain(others) {
         let read: ScheduleSpec = serde_json::from_value(spec.clone()).unwrap();
         let error = Schedule::parse(&read).unwrap_err();
         let ScheduleError::Spec(fault) = &error else {

@@ -206,19 +206,9 @@ fn a_fault_names_the_field_and_the_fix() {
             "definition",
         ),
         (
-            heartbeat(json!({ "targets": { "a": { "smart": { "agent": "" } } } })),
-            "targets.a.smart.agent",
-            "definition",
-        ),
-        (
             heartbeat(json!({ "isolated": true, "target": { "smart": {} } })),
             "target",
             "`isolated`",
-        ),
-        (
-            heartbeat(json!({ "configuration": [] })),
-            "configuration",
-            "object",
         ),
         (
             heartbeat(json!({ "component": "" })),

@@ -62,7 +62,7 @@ pub(super) fn payload(
             let said = said(content_type);
             Err(NotACall::NotJson { scheme, said })
         }
-        Some(_) | None => Ok(read),
+        _ => Ok(read),
     }
 }
 
@@ -177,7 +177,7 @@ fn form(text: &str, encoding: &'static Encoding) -> Result<Value, NotACall> {
         Some(json) if fields.len() == 1 && json.trim_start().starts_with(['{', '[']) => {
             Ok(json::parse_exact(json)?)
         }
-        Some(_) | None => Ok(Value::Object(fields)),
+        _ => Ok(Value::Object(fields)),
     }
 }
 

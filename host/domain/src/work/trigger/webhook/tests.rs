@@ -48,15 +48,19 @@ fn fields(given: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
+fn post<'a>(headers: &'a [(String, String)], body: &'a [u8]) -> WebhookRequest<'a> {
+    WebhookRequest {
+        path: "",
+        headers,
+        query: &[],
+        body,
+    }
+}
+
 /// The result of verifying a call with these headers.
 fn verify(auth: &WebhookAuth, headers: &[(&str, &str)], body: &[u8]) -> Result<(), NotVerified> {
     let headers = fields(headers);
-    let request = WebhookRequest {
-        path: "",
-        headers: &headers,
-        query: &[],
-        body,
-    };
+    let request = post(&headers, body);
     auth.verify(SECRET, &request, NOW)
 }
 
@@ -126,10 +130,8 @@ fn a_token_is_believed_in_its_headers_only() {
     }
     let query = fields(&[("token", secret)]);
     let request = WebhookRequest {
-        path: "",
-        headers: &[],
         query: &query,
-        body: b"",
+        ..post(&[], b"")
     };
     assert!(auth.verify(SECRET, &request, NOW).is_err());
 }
@@ -250,12 +252,8 @@ fn a_plain_signature_stands_in_the_header_that_the_operator_names() {
 
 #[test]
 fn an_empty_secret_verifies_nobody() {
-    let request = WebhookRequest {
-        path: "",
-        headers: &fields(&[("X-AgentHost-Token", "")]),
-        query: &[],
-        body: b"",
-    };
+    let headers = fields(&[("X-AgentHost-Token", "")]);
+    let request = post(&headers, b"");
     assert_eq!(
         auth(token()).verify(b"", &request, NOW),
         Err(NotVerified::Wrong)
@@ -292,24 +290,14 @@ fn what_is_kept_of_a_call_has_no_credentials_and_is_bounded() {
     let many: Vec<(String, String)> = (0..200)
         .map(|number| (format!("x-{number}"), String::new()))
         .collect();
-    let request = WebhookRequest {
-        path: "",
-        headers: &many,
-        query: &[],
-        body: b"",
-    };
+    let request = post(&many, b"");
     assert_eq!(plain.read(&request).unwrap().headers.len(), 64);
 }
 
 /// What a webhook takes from a body of a content type.
 fn taken(spec: &WebhookSpec, headers: &[(&str, &str)], body: &[u8]) -> Result<Value, NotACall> {
     let headers = fields(headers);
-    let request = WebhookRequest {
-        path: "",
-        headers: &headers,
-        query: &[],
-        body,
-    };
+    let request = post(&headers, body);
     spec.read(&request).map(|call| call.payload)
 }
 
@@ -476,9 +464,7 @@ fn a_call_that_is_too_large_or_no_text_is_refused() {
     ] {
         let request = WebhookRequest {
             path,
-            headers: &[],
-            query: &[],
-            body,
+            ..post(&[], body)
         };
         assert_eq!(small.read(&request).unwrap_err().status(), status);
     }

@@ -89,7 +89,7 @@ impl WebhookAuth {
                 let given = needed(request, header)?;
                 let digits = match given.split_at_checked(SHA256.len()) {
                     Some((name, digits)) if name.eq_ignore_ascii_case(SHA256) => digits,
-                    Some(_) | None => given,
+                    _ => given,
                 };
                 let Some(timestamp_header) = timestamp_header else {
                     return verify_one(secret, &[request.body], [digits]);

@@ -16,18 +16,18 @@
 //! continue: the last entry of the file. An invalid line is skipped and named in
 //! [`Reading::passed_over`]; its successors follow its predecessor.
 
-use super::super::blocks::{Blocks, PROVIDER, parts};
-use super::{VERSION, usage};
+use super::super::{Blocks, PROVIDER, parts};
+use super::{VERSION, read_usage};
 use crate::thread::compaction::ORIGIN_IMPORTED;
 use crate::thread::message::{Part, Role};
 use crate::thread::model::Usage;
 use crate::thread::transcript::adopt::{
-    self, Adopted, Adoption, Answered, Compacts, Dropped, ForeignMessage,
+    self, Adoption, Answered, Compacts, Dropped, ForeignMessage,
 };
-use crate::thread::transcript::exact;
-use crate::thread::transcript::fault::TranscriptFault;
 use crate::thread::transcript::line::{self, Fields, Line, Records};
-use crate::thread::transcript::{EMPTY_STATE, Header, Label, LeftOut, Reading};
+use crate::thread::transcript::{
+    EMPTY_STATE, Header, Label, LeftOut, Reading, TranscriptFault, exact,
+};
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::Digest;
 use serde_json::{Map, Value};
@@ -177,7 +177,7 @@ impl Entries {
                 ));
             }
             Ok(Some("custom")) => fields.text("customType").unwrap_or_default(),
-            Ok(_) | Err(_) => None,
+            _ => None,
         };
         match name {
             Some(name) if name.starts_with("agent-host.") && self.records == Records::Refused => {
@@ -393,7 +393,7 @@ impl Entries {
             .as_ref()
             .map_or_else(|| "pi".to_owned(), |model| format!("model:{model}"));
         let end = adopt::end(message)?;
-        let usage = usage::read(message)?;
+        let usage = read_usage(message)?;
         Ok(Words {
             end,
             usage,
@@ -429,15 +429,10 @@ impl Entries {
     }
 
     fn finish(self, mut header: Header, adoption: &Adoption) -> Result<Reading, TranscriptFault> {
-        let Adopted {
-            turns,
-            homes,
-            faults,
-        } = adopt::turns(&self.said, self.leaf, header.session, adoption)?;
         let mut dropped = self.dropped;
-        for fault in faults {
-            dropped.passed_over.add(fault)?;
-        }
+        let passed_over = &mut dropped.passed_over;
+        let (turns, homes) =
+            adopt::turns(&self.said, self.leaf, header.session, adoption, passed_over)?;
         let home = |place: Option<usize>| place.and_then(|place| homes.get(place).copied());
         header.head = home(self.leaf);
         header.name = self.name;
