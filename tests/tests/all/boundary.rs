@@ -4,15 +4,13 @@
 use super::network::Server;
 use agent_host_tests::patience::until;
 use agent_host_tests::process::puppet;
-use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::world::PATIENCE;
 use agent_host_tests::{Setup, World};
-use broker::By;
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
 use domain::grant::{Grant, PatternList, SecretGrant, SecretSlot, capability};
 use domain::id::SessionId;
 use domain::ruling::STEP;
-use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -172,13 +170,7 @@ async fn what_a_call_did_until_its_user_cancelled_it_is_on_record() {
     let world = World::new(reaching(vec![server.grant()])).await;
     let session = begin(&world, json!([{ "start": [hanging(&server)] }])).await;
     until_asked(&server).await;
-    assert!(
-        world
-            .broker
-            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
-            .await
-            .unwrap()
-    );
+    assert!(world.cancel("puppet", session).await);
     world.idle(session).await;
     is_on_record(&world, "cancelled by its user").await;
 }
@@ -501,24 +493,8 @@ async fn an_agent_that_is_stepped_too_often_waits_and_the_ledger_says_so_once() 
         not_granted(&world).await,
         [plain("agents.step Limited limits callsPerMinuteMax")]
     );
-    assert!(
-        world
-            .store()
-            .session(session)
-            .await
-            .unwrap()
-            .unwrap()
-            .open_run
-            .is_some(),
-        "it waits"
-    );
-    assert!(
-        world
-            .broker
-            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
-            .await
-            .unwrap()
-    );
+    assert!(world.row(session).await.open_run.is_some(), "it waits");
+    assert!(world.cancel("puppet", session).await);
     world.idle(session).await;
 }
 

@@ -55,13 +55,10 @@ async fn cost(world: &World) -> u64 {
 /// The tokens and the millionths that the first call of a model reserved.
 async fn reserved(world: &World) -> (u64, Option<u64>) {
     let started = world
-        .events()
+        .steps()
         .await
         .into_iter()
-        .filter_map(|event| match event {
-            Event::RunStepped(stepped) => Some(stepped.started),
-            _ => None,
-        });
+        .map(|stepped| stepped.started);
     let mut calls = started
         .flatten()
         .filter_map(|operation| match operation.performer {

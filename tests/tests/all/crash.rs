@@ -19,7 +19,7 @@ use conversation::Conversation;
 pub(super) use conversation::turn;
 use domain::time::Timestamp;
 use futures::StreamExt;
-use ledger::{ChatSession, Ledger, Sent};
+use ledger::{Ledger, Sent};
 use matrix::{AMONG_AGENTS, MATRIX, Matrix};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,7 +169,7 @@ async fn whatever_was_acknowledged_survives_ten_kills_at_random_moments() {
     folder.warm(&["puppet", "effects"]).await;
     let mut client = Client::start(folder, None).await.unwrap();
     let mut ledger = Ledger::default();
-    let mut exchanges: Vec<(ChatSession, Vec<Sent>)> = Vec::new();
+    let mut exchanges: Vec<(Session, Vec<Sent>)> = Vec::new();
     for _ in 0..4 {
         exchanges.push((client.open("puppet").await.unwrap(), Vec::new()));
     }

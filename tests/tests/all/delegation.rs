@@ -1,5 +1,6 @@
 //! Delegations as a model sees them: results of every kind, through a model that calls `delegate`.
 
+use agent_host_tests::process::{shows, tells};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{By, PostMessage, PurgeOf, UploadFile};
@@ -132,14 +133,9 @@ async fn a_delegation_that_ends_without_a_result_reaches_the_model_as_one() {
         (late, soon, "TASK_TIMEOUT", "TIMEOUT"),
     ] {
         let result = reported(setup, arguments).await;
-        assert_eq!(
-            (
-                &result["success"],
-                &result["error"]["code"],
-                &result["taskState"]
-            ),
-            (&json!(false), &json!(code), &json!(state)),
-            "{result}"
+        shows(
+            &result,
+            &json!({ "success": false, "error/code": code, "taskState": state }),
         );
         assert_eq!(result["error"]["retryable"], false, "{result}");
         assert!(result["taskId"].is_string(), "{result}");
@@ -437,10 +433,7 @@ async fn a_delegation_that_waits_for_room_ends_at_its_deadline() {
         delegate("b", &json!({ "timeout": 300 })),
     ];
     let reported = world.play(json!([{ "start": calls }])).await.join("\n");
-    assert!(
-        reported.contains("b parts") && reported.contains("TASK_TIMEOUT"),
-        "{reported}"
-    );
+    tells(&reported, &["b parts", "TASK_TIMEOUT"]);
     world.quiet().await;
 }
 
@@ -484,10 +477,7 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
         world.say("puppet", caller, &steps).await;
         world.idle(caller).await;
         let reported = world.last_reply(caller).await;
-        assert!(
-            reported.contains(&format!(r#""output":"{output}""#)),
-            "{reported}"
-        );
+        tells(&reported, &[&format!(r#""output":"{output}""#)]);
         let of_task = world.starts().await.pop().unwrap().session;
         let messages = world.messages(of_task).await;
         let content: Value = serde_json::from_str(&messages[0].text()).unwrap();
@@ -549,14 +539,11 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
         output.starts_with("m message begin") && output.ends_with("end") && output.len() < 10_000,
         "{output}"
     );
-    assert_eq!(
-        (&result["success"], &result["taskState"], &result["blob"]),
-        (
-            &json!(true),
-            &json!("COMPLETED"),
-            &json!({ "digest": digest.reference(), "bytes": bytes, "mediaType": "text/plain" })
-        )
-    );
+    let expected = json!({
+        "success": true, "taskState": "COMPLETED",
+        "blob": { "digest": digest.reference(), "bytes": bytes, "mediaType": "text/plain" },
+    });
+    shows(&result, &expected);
     assert!(result["taskId"].is_string() && result["metadata"]["agentId"].is_string());
     assert_eq!(
         reported.parts[1],
@@ -649,7 +636,7 @@ async fn what_was_read_for_a_session_is_read_again_after_its_purge() {
     let script = json!({ "steps": reads }).to_string();
     world.say("puppet", session, &script).await;
     world.idle(session).await;
-    let agent = world.store().session(session).await.unwrap().unwrap().agent;
+    let agent = world.row(session).await.agent;
     let me = UserId::local();
     let puppet = target("puppet");
     let deleting = world.broker.delete_session(By::from(&me), &puppet, session);

@@ -76,10 +76,7 @@ async fn an_agent_of_0_1_0_does_all_that_an_agent_can_do() {
     world.play_in(session, &steps).await;
     let (call, action) = world.question("puppet", session).await;
     assert_eq!(action.widget, "confirmation");
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
+    world.confirm("puppet", call).await;
     // What it left for later waits still.
     world
         .until(session, |row| {

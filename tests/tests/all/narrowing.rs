@@ -359,10 +359,7 @@ async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns(
     world.play_in(session, &steps).await;
     let (question, _) = world.question("puppet", session).await;
     lesson(json!([inspection, complete])).await;
-    world
-        .answer("puppet", question, json!({ "confirmed": true }))
-        .await
-        .unwrap();
+    world.confirm("puppet", question).await;
     world.idle(session).await;
     assert_eq!(notes(&world).await[1..], [("during".to_owned(), true)]);
 

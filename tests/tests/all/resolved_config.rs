@@ -62,12 +62,7 @@ async fn a_turn_keeps_its_tools_over_a_restart_and_a_tool_that_was_taken_away_is
         .await;
     world.answer("puppet", call, json!("go on")).await.unwrap();
     world.idle(session).await;
-    let mut reported: Vec<String> = world
-        .last_reply(session)
-        .await
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let mut reported: Vec<String> = world.report(session).await;
     reported.sort_unstable();
     let expected = [
         "a denied",

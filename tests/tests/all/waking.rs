@@ -137,7 +137,7 @@ async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
         () = timer => {}
     }
     assert_eq!(world.last_reply(other).await, "t elapsed");
-    let row = world.store().session(stuck).await.unwrap().unwrap();
+    let row = world.row(stuck).await;
     assert!(
         row.open_run.is_none() && row.waiting > 0,
         "its first step is over: {row:?}"

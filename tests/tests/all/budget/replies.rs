@@ -3,7 +3,6 @@
 
 use super::{asks, costing, dispatch, limited};
 use agent_host_tests::{Setup, World};
-use domain::event::Event;
 use domain::operation::Performer;
 use serde_json::{Value, json};
 
@@ -11,13 +10,10 @@ use serde_json::{Value, json};
 /// the call.
 async fn asked(world: &World) -> Vec<(u64, u64)> {
     let started = world
-        .events()
+        .steps()
         .await
         .into_iter()
-        .filter_map(|event| match event {
-            Event::RunStepped(stepped) => Some(stepped.started),
-            _ => None,
-        });
+        .map(|stepped| stepped.started);
     let asked = started
         .flatten()
         .filter_map(|operation| match operation.performer {

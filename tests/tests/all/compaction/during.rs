@@ -1,7 +1,7 @@
 //! Cuts during a turn: a turn whose tool results outgrow its model's window goes on to its reply.
 
 use super::peer::{Peer, texts};
-use super::{Stage, config, long, started};
+use super::{Stage, config, started};
 use agent_host_tests::process::{Folder, Frame, PATIENCE};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -193,39 +193,4 @@ async fn a_cut_that_the_process_dies_around_is_made_once_and_holds() {
         assert_eq!(operations.len(), cuts.len(), "{point}: {cuts:?}");
         stage.over().await;
     }
-}
-
-/// The model counts more tokens than the host estimates.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_refuses_a_prompt_as_too_long_gets_a_shorter_one() {
-    let stage = reader(None).await;
-    stage.peer.reads(8);
-    // Two results fit into it, and three do not.
-    stage.peer.takes_at_most(80_000);
-    let session = stage.host.open("assistant").await;
-    stage.host.say(&session, WORDS).await;
-    let seen = replied(&stage, &session).await;
-    assert_eq!(results(&seen).len(), 8);
-    let ended = &stage.host.story(&session, "run.ended.v1").await[0];
-    assert_eq!(ended["end"], "replied", "{ended}");
-    let asked = stage.peer.asked("chat");
-    assert!(asked.len() > 9, "one at least was refused: {}", asked.len());
-    asked.iter().for_each(check);
-    stage.over().await;
-}
-
-/// Nothing else of the thread can be left out.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_too_long_for_its_model_is_answered_and_so_is_the_next() {
-    let stage = reader(None).await;
-    stage.peer.takes_at_most(50_000);
-    let session = stage.host.open("assistant").await;
-    let path = format!("{session}/messages?wait_s=30");
-    for words in [long("hello", 80_000), "hi again".to_owned()] {
-        let said = stage.host.post(&path, &json!({ "content": words })).await;
-        said.has(200, &json!({ "outcome": "replied" }));
-    }
-    let asked = stage.peer.asked("chat").len();
-    assert!(asked > 2, "one at least was refused: {asked}");
-    stage.over().await;
 }

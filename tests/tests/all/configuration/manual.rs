@@ -3,9 +3,8 @@
 
 use super::{changes, config, inspect, put, reload, started};
 use crate::all::keyvalue::shelved;
-use agent_host_tests::process::{Folder, script};
+use agent_host_tests::process::{Folder, script, tells};
 use serde_json::{Value, json};
-use std::process::Output;
 use std::time::Duration;
 
 /// The time in which a host that takes up its file has done so.
@@ -14,14 +13,6 @@ const TAKEN_UP: Duration = Duration::from_secs(3);
 fn manual(mut config: Value) -> Value {
     config["server"] = json!({ "listen": "127.0.0.1:0", "dataDir": "data", "reload": "manual" });
     config
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn err(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,8 +24,9 @@ async fn a_saved_file_waits_to_be_applied_and_its_changes_are_shown_before() {
     );
     folder.warm(&["puppet", "effects"]).await;
     let host = folder.serve().await;
-    let same = folder.run(&["config", "diff"]).await;
-    assert!(out(&same).contains("is what is in force"), "{same:?}");
+    folder
+        .prints("config diff", None, &["is what is in force"])
+        .await;
 
     let wider = config(
         &json!(["look", "add_line"]),
@@ -43,21 +35,15 @@ async fn a_saved_file_waits_to_be_applied_and_its_changes_are_shown_before() {
     put(&folder, &manual(wider.clone()).to_string());
     tokio::time::sleep(TAKEN_UP).await;
     assert!(changes(&host).await.is_empty());
-    let shown = folder.run(&["config", "diff"]).await;
-    for reported in [
+    let texts = [
         "+ agents.puppet.toolAllowlist = \"add_line\"",
         "~ limits.hopsMax: ",
         " -> 3",
-    ] {
-        assert!(out(&shown).contains(reported), "{reported}: {shown:?}");
-    }
-    let grants = folder.run(&["grants", "diff"]).await;
-    assert!(
-        out(&grants).contains("+ agents.puppet.toolAllowlist"),
-        "{grants:?}"
-    );
-
-    folder.succeeds(&["config", "apply"]).await;
+    ];
+    folder.prints("config diff", None, &texts).await;
+    let texts = ["+ agents.puppet.toolAllowlist"];
+    folder.prints("grants diff", None, &texts).await;
+    folder.prints("config apply", 0, &[]).await;
     let change = changes(&host).await.remove(0);
     assert_eq!(change["data"]["because"], "request", "{change}");
     assert_eq!(change["data"]["user_id"], "local", "{change}");
@@ -66,9 +52,9 @@ async fn a_saved_file_waits_to_be_applied_and_its_changes_are_shown_before() {
     let mut wrong = wider;
     wrong["components"]["effects"]["directories"][0]["path"] = json!("not-there");
     put(&folder, &manual(wrong).to_string());
-    let refused = folder.run(&["config", "diff"]).await;
-    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
-    assert!(err(&refused).contains("there is no folder"), "{refused:?}");
+    folder
+        .complains("config diff", 3, &["there is no folder"])
+        .await;
     assert!(host.stop().await.success());
 }
 
@@ -84,10 +70,9 @@ async fn keys_that_another_scope_leaves_behind_are_named_before_it_is_applied() 
     let reported = host.reply(&session, &script(&steps)).await;
     assert!(reported.contains("ok | ok"), "{reported}");
     put(&folder, &manual(shelved("user")).to_string());
-    let shown = folder.run(&["config", "diff"]).await;
     let behind = "components.shelf.keyValue: 2 keys of the bucket `notes` of scope `agent` stay \
                   behind";
-    assert!(out(&shown).contains(behind), "{shown:?}");
+    folder.prints("config diff", None, &[behind]).await;
     assert!(host.stop().await.success());
 }
 
@@ -98,21 +83,19 @@ async fn a_folder_that_was_replaced_is_told_and_opened_anew_by_a_reload() {
     let files = folder.path().join("files");
     std::fs::rename(&files, folder.path().join("files.old")).unwrap();
     std::fs::create_dir(&files).unwrap();
-    let checked = folder.run(&["config", "check"]).await;
     let reported = "is not the one that the running host has open";
-    assert!(err(&checked).contains(reported), "{checked:?}");
-    let checked = folder.run(&["component", "check", "effects"]).await;
-    assert!(out(&checked).contains(reported), "{checked:?}");
+    folder.complains("config check", None, &[reported]).await;
+    let check = "component check effects";
+    folder.prints(check, None, &[reported]).await;
 
-    let opened = reload(&host).await;
-    assert_eq!(opened.status, 200, "{opened:?}");
+    let opened = reload(&host).gives(200).await;
     assert_eq!(
         opened.body["folders_opened"],
         json!([files.canonicalize().unwrap()]),
         "{opened:?}"
     );
-    let checked = folder.run(&["config", "check"]).await;
-    assert!(!err(&checked).contains(reported), "{checked:?}");
+    let checked = folder.complains("config check", None, &[]).await;
+    assert!(!checked.contains(reported), "{checked}");
     let session = host.open("puppet").await;
     let reported = host.reply(&session, &script(&inspect())).await;
     assert!(reported.contains("look done"), "{reported}");
@@ -122,10 +105,7 @@ async fn a_folder_that_was_replaced_is_told_and_opened_anew_by_a_reload() {
     // One that is gone is told to a model by its place, and never by its path on this machine.
     std::fs::remove_dir_all(&files).unwrap();
     let reported = host.reply(&session, &script(&inspect())).await;
-    assert!(
-        reported.contains("the folder at `/data` cannot be opened"),
-        "{reported}"
-    );
+    tells(&reported, &["the folder at `/data` cannot be opened"]);
     assert!(
         !reported.contains(&folder.path().display().to_string()),
         "{reported}"
@@ -139,23 +119,19 @@ async fn checks_go_by_the_environment_of_the_running_host() {
     with["components"]["effects"]["environment"] = json!({ "REGION": { "env": "REGION_OF_TEST" } });
     let folder = Folder::new(with);
     folder.warm(&["puppet", "effects"]).await;
-    let unset = folder.run(&["config", "check"]).await;
-    assert!(
-        err(&unset).contains("`REGION_OF_TEST` is not set"),
-        "{unset:?}"
-    );
+    let unset = "`REGION_OF_TEST` is not set";
+    folder.complains("config check", None, &[unset]).await;
     let host = folder
         .start_in(&[], Some(("REGION_OF_TEST", "eu")))
         .await
         .unwrap();
-    for command in [&["config", "check"][..], &["doctor"]] {
-        let checked = folder.run(command).await;
-        let reported = out(&checked) + &err(&checked);
-        assert!(
-            !reported.contains("REGION_OF_TEST"),
-            "{command:?}: {reported}"
-        );
+    for command in ["config check", "doctor"] {
+        let output = folder.run(&command.split(' ').collect::<Vec<_>>()).await;
+        for told in [&output.stdout, &output.stderr] {
+            let told = String::from_utf8_lossy(told);
+            assert!(!told.contains("REGION_OF_TEST"), "{command}: {told}");
+        }
     }
-    assert!(folder.run(&["config", "check"]).await.status.success());
+    folder.prints("config check", 0, &[]).await;
     assert!(host.stop().await.success());
 }

@@ -2,8 +2,8 @@
 //! of what was.
 
 use super::follower::Follower;
-use super::ledger::{ChatSession, Fate, Ledger, Sent};
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use super::ledger::{Fate, Ledger, Sent};
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Session};
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
 use reqwest::Method;
@@ -19,10 +19,7 @@ const ABORTED: i32 = 6;
 
 impl Sent {
     async fn send(&mut self, host: &Host) -> reqwest::Result<u16> {
-        let path = format!(
-            "/api/agents/{}/sessions/{}/messages",
-            self.exchange.agent, self.exchange.session
-        );
+        let path = format!("{}/messages", self.exchange);
         let request = host
             .request(Method::POST, &path)
             .header("idempotency-key", &self.key)
@@ -139,17 +136,17 @@ impl Client {
     }
 
     /// Watches a talk's agent from now on.
-    pub(super) fn follow(&mut self, exchange: &ChatSession) {
+    pub(super) fn follow(&mut self, exchange: &Session) {
         if let Some(host) = &self.host {
             self.follower = Some((
-                exchange.agent.clone(),
-                Follower::begin(host.line(), &exchange.agent),
+                exchange.agent_id().to_owned(),
+                Follower::begin(host.line(), exchange.agent_id()),
             ));
         }
     }
 
     /// Begins a session. Sent twice it begins two, of which one stays empty.
-    pub(super) async fn open(&mut self, definition: &str) -> Result<ChatSession> {
+    pub(super) async fn open(&mut self, definition: &str) -> Result<Session> {
         let (answer, _) = self
             .ask(
                 Method::POST,
@@ -158,10 +155,7 @@ impl Client {
             )
             .await?;
         ensure!(answer.status == 201, "{answer:?}");
-        Ok(ChatSession {
-            agent: answer.text("agent_id"),
-            session: answer.text("session_id"),
-        })
+        Ok(Session::of(&answer))
     }
 
     /// Says something to an agent with which there is no chat yet: asked again under the same key,
@@ -171,7 +165,7 @@ impl Client {
         ledger: &mut Ledger,
         definition: &str,
         text: &str,
-    ) -> Result<ChatSession> {
+    ) -> Result<Session> {
         let key = format!("begin-{definition}");
         let body = json!({ "to": { "agent": definition }, "content": text });
         let patience = Instant::now() + PATIENCE;
@@ -187,10 +181,7 @@ impl Client {
                         answer.body["is_new"] == true,
                         "it is told as one that was there: {answer:?}"
                     );
-                    let exchange = ChatSession {
-                        agent: answer.text("agent_id"),
-                        session: answer.text("session_id"),
-                    };
+                    let exchange = Session::of(&answer);
                     let input = Some(answer.text("input_id"));
                     ledger.sent.push(Sent {
                         exchange: exchange.clone(),
@@ -199,7 +190,7 @@ impl Client {
                         fate: Fate::Replied,
                         input,
                     });
-                    ledger.begun.insert(exchange.session.clone());
+                    ledger.begun.insert(exchange.id().to_owned());
                     return Ok(exchange);
                 }
                 Ok(answer) if matches!(answer.status, 429 | 503) => {
@@ -221,7 +212,7 @@ impl Client {
         ledger: &mut Ledger,
         definition: &str,
         fate: Fate,
-    ) -> Result<ChatSession> {
+    ) -> Result<Session> {
         let body = json!({ "session_type": "lesson" });
         self.once(
             Method::POST,
@@ -246,11 +237,8 @@ impl Client {
                 .map(str::to_owned)
                 .with_context(|| format!("no {name}: {agent}"))
         };
-        let exchange = ChatSession {
-            agent: text("id")?,
-            session: text("current_session_id")?,
-        };
-        ledger.lessons.insert(exchange.session.clone(), fate);
+        let exchange = Session::at(&text("id")?, &text("current_session_id")?);
+        ledger.lessons.insert(exchange.id().to_owned(), fate);
         Ok(exchange)
     }
 
@@ -280,10 +268,10 @@ impl Client {
     /// Looks at a session until it is in some state.
     pub(super) async fn until(
         &mut self,
-        exchange: &ChatSession,
+        exchange: &Session,
         is: impl Fn(&Value) -> bool,
     ) -> Result<Value> {
-        let path = format!("/api/sessions/{}?from=1&to=1", exchange.session);
+        let path = format!("/api/sessions/{}?from=1&to=1", exchange.id());
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             let session = self.ask(Method::GET, &path, None).await?.0.body;
@@ -300,7 +288,7 @@ impl Client {
     }
 
     /// Waits until a session has nothing to do.
-    pub(super) async fn idle(&mut self, exchange: &ChatSession) -> Result<()> {
+    pub(super) async fn idle(&mut self, exchange: &Session) -> Result<()> {
         self.until(exchange, is_idle).await.map(drop)
     }
 
@@ -308,7 +296,7 @@ impl Client {
     pub(super) async fn answer_until_idle(
         &mut self,
         ledger: &mut Ledger,
-        exchange: &ChatSession,
+        exchange: &Session,
     ) -> Result<()> {
         loop {
             let asks = |session: &Value| session["pending_action"].is_object();
@@ -325,7 +313,7 @@ impl Client {
             let body = json!({ "tool_call_id": call, "response": true });
             self.once(
                 Method::POST,
-                &format!("/api/agents/{}/respond", exchange.agent),
+                &format!("{}/respond", exchange.agent()),
                 Some(body),
                 202,
                 409,
@@ -336,12 +324,8 @@ impl Client {
     }
 
     /// Waits until a session has all these messages, scripts left out, and nothing is left to do.
-    pub(super) async fn until_heard(
-        &mut self,
-        exchange: &ChatSession,
-        words: &[&str],
-    ) -> Result<()> {
-        let path = format!("/api/sessions/{}", exchange.session);
+    pub(super) async fn until_heard(&mut self, exchange: &Session, words: &[&str]) -> Result<()> {
+        let path = format!("/api/sessions/{}", exchange.id());
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             let session = self.ask(Method::GET, &path, None).await?.0.body;
@@ -380,7 +364,7 @@ impl Client {
     }
 
     /// Waits until a session's turn is at work on something.
-    pub(super) async fn until_at_work(&mut self, exchange: &ChatSession) -> Result<()> {
+    pub(super) async fn until_at_work(&mut self, exchange: &Session) -> Result<()> {
         let is_at_work = |session: &Value| {
             session["operations"]
                 .as_array()
@@ -390,8 +374,8 @@ impl Client {
     }
 
     /// Archives an agent.
-    pub(super) async fn archive(&mut self, exchange: &ChatSession) -> Result<()> {
-        let path = format!("/api/agents/{}/archive", exchange.agent);
+    pub(super) async fn archive(&mut self, exchange: &Session) -> Result<()> {
+        let path = format!("{}/archive", exchange.agent());
         self.once(
             Method::POST,
             &path,
@@ -404,24 +388,21 @@ impl Client {
     }
 
     /// Cancels a turn in the middle of its work.
-    pub(super) async fn cancel(&mut self, exchange: &ChatSession) -> Result<()> {
+    pub(super) async fn cancel(&mut self, exchange: &Session) -> Result<()> {
         self.until_at_work(exchange).await?;
-        let path = format!(
-            "/api/agents/{}/sessions/{}/cancel",
-            exchange.agent, exchange.session
-        );
+        let path = format!("{exchange}/cancel");
         let (answer, again) = self.ask(Method::POST, &path, Some(json!({}))).await?;
         ensure!(answer.body["cancelled"] == true || again, "{answer:?}");
         Ok(())
     }
 
     /// Terminates an agent's structured session.
-    pub(super) async fn terminate(&mut self, exchange: &ChatSession) -> Result<()> {
+    pub(super) async fn terminate(&mut self, exchange: &Session) -> Result<()> {
         self.until(exchange, |session| session["pending_action"].is_object())
             .await?;
         self.once(
             Method::DELETE,
-            &format!("/api/agents/{}/sessions/current", exchange.agent),
+            &format!("{}/sessions/current", exchange.agent()),
             None,
             200,
             409,
@@ -502,7 +483,7 @@ impl Client {
     /// then one message after the other.
     pub(super) async fn exchange_until(
         &mut self,
-        exchanges: &mut [(ChatSession, Vec<Sent>)],
+        exchanges: &mut [(Session, Vec<Sent>)],
         text: fn(usize) -> String,
         pause: Duration,
     ) -> Result<()> {

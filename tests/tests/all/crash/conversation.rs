@@ -337,7 +337,7 @@ async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     client.until_at_work(&gone).await?;
     let asks = message(
         "ask",
-        &json!({ "agentId": "gone", "content": never, "session": gone.session }),
+        &json!({ "agentId": "gone", "content": never, "session": gone.id() }),
     );
     client
         .say(

@@ -2,14 +2,8 @@
 //! was shown.
 
 use super::follower::SeenPlaces;
+use agent_host_tests::process::Session;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A session and its agent.
-#[derive(Debug, Clone)]
-pub(super) struct ChatSession {
-    pub(super) agent: String,
-    pub(super) session: String,
-}
 
 /// The expected end of the turn that a message begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +23,7 @@ pub(super) enum Fate {
 /// A message that was sent, once or several times, and under which id it was acknowledged.
 #[derive(Debug)]
 pub(super) struct Sent {
-    pub(super) exchange: ChatSession,
+    pub(super) exchange: Session,
     pub(super) text: String,
     pub(super) key: String,
     pub(super) fate: Fate,
@@ -37,11 +31,11 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    pub(super) fn new(exchange: &ChatSession, text: &str, number: usize) -> Self {
+    pub(super) fn new(exchange: &Session, text: &str, number: usize) -> Self {
         Self {
             exchange: exchange.clone(),
             text: text.to_owned(),
-            key: format!("{}-{number}", exchange.session),
+            key: format!("{}-{number}", exchange.id()),
             fate: Fate::Replied,
             input: None,
         }

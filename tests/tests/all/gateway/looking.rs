@@ -1,6 +1,7 @@
 //! Models as they are looked at: over HTTP and with the command.
 
 use super::{Peer, folder};
+use agent_host_tests::process::shows;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,9 +19,9 @@ async fn models_are_listed_with_what_their_providers_list_and_how_they_were_seen
         all.find(|one| one[key] == name).unwrap().clone()
     };
     let main = find("models", "alias", "main");
-    assert_eq!(
-        (&main["model"], &main["listed"], &main["is_default"]),
-        (&json!("m-1"), &json!(true), &json!(true))
+    shows(
+        &main,
+        &json!({ "model": "m-1", "listed": true, "is_default": true }),
     );
     assert_eq!(main["price"]["output_per_million"], 2.0);
     assert_eq!(main["health"]["state"], "up");

@@ -2,7 +2,7 @@
 
 use super::{Peer, folder};
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Folder, Host, PATIENCE};
+use agent_host_tests::process::{Folder, Host, PATIENCE, tells};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -50,10 +50,7 @@ async fn an_outage_of_a_provider_is_told_once_and_once_that_it_is_over() {
     }
     let reported = folder.run(&["status"]).await;
     let reported = String::from_utf8_lossy(&reported.stdout).into_owned();
-    assert!(
-        reported.contains("down        provider local since "),
-        "{reported}"
-    );
+    tells(&reported, &["down        provider local since "]);
     let reported = Folder::run_within(PATIENCE * 4, folder.program(&["doctor"])).await;
     let reported = String::from_utf8_lossy(&reported.stdout).into_owned();
     let down = "warn  models         down: provider local since ";

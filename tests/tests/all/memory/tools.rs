@@ -2,7 +2,7 @@
 
 use super::{asked, get, model};
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets, tells};
 use agent_host_tests::world::{Setup, World};
 use domain::event::Event;
 use domain::path::PathKind;
@@ -52,10 +52,7 @@ async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
     .await;
     let id = field(&saved, "saved");
     let found = called(&world, "memory_search", &json!({ "query": "zebras" })).await;
-    assert!(
-        found.contains("Ada likes zebras.") && found.contains(&id) && found.contains("animals"),
-        "{found}"
-    );
+    tells(&found, &["Ada likes zebras.", &id, "animals"]);
     assert!(!found.contains("untrusted"), "{found}");
     let forgotten = called(&world, "memory_forget", &json!({ "id": id })).await;
     assert_eq!(field(&forgotten, "forgotten"), id);

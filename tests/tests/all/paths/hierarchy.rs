@@ -3,7 +3,7 @@
 
 use super::{at, exchange, make, make_below, script, started};
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::Line;
+use agent_host_tests::process::{Line, shows, tells};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -74,14 +74,9 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     assert_eq!(pages, listed(&line, "").await);
     let page = line.get("/api/paths?under=/local/agent/x&depth=0").await;
     let entry = &page.body["paths"][0];
-    assert_eq!(
-        (
-            &entry["open_sessions"],
-            &entry["open_runs"],
-            &entry["residency"]
-        ),
-        (&json!(1), &json!(0), &json!("active")),
-        "{entry}"
+    shows(
+        entry,
+        &json!({ "open_sessions": 1, "open_runs": 0, "residency": "active" }),
     );
     let wrong = line.get("/api/paths?under=/local/agent/x/odd").await;
     wrong.has(400, &json!({ "field": "query:under" }));
@@ -388,10 +383,7 @@ async fn messages_that_arrive_together_are_collected_by_their_path() {
             panic!("{users:?}")
         };
         for words in ["one", "two"] {
-            assert!(
-                collected.contains(&format!("{words} for {path}")),
-                "{collected}"
-            );
+            tells(&collected, &[&format!("{words} for {path}")]);
         }
         assert_eq!(collected.matches(" for /local/").count(), 2, "{collected}");
     }

@@ -6,7 +6,6 @@ use agent_host_tests::{Setup, World};
 use domain::event::Event;
 use domain::message::Role;
 use domain::path::ModelRole;
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -42,22 +41,12 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
         "/local/agent/diary/sub/0",
         "/system/clock",
     ] {
-        assert_eq!(
-            bob.get(&at(hidden)).await.text("code"),
-            "AGENT_NOT_FOUND",
-            "{hidden}"
-        );
-        assert_eq!(
-            bob.follow(&format!("{}/stream", at(hidden)), None)
-                .await
-                .err(),
-            Some(Some(404)),
-            "{hidden}"
-        );
-        let archived = bob
-            .post(&format!("{}/archive", at(hidden)), &json!({}))
-            .await;
-        assert_eq!(archived.text("code"), "AGENT_NOT_FOUND", "{hidden}");
+        let rows = [
+            "GET {hidden} => 404 AGENT_NOT_FOUND",
+            "GET {hidden}/stream => 404 AGENT_NOT_FOUND",
+            "POST {hidden}/archive {} => 404 AGENT_NOT_FOUND",
+        ];
+        bob.answers(&[("{hidden}", &*at(hidden))], &rows).await;
     }
     let session = sessions[0]
         .trim_end_matches("/messages")
@@ -90,62 +79,26 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
     bob.get(sessions[1].trim_end_matches("/messages"))
         .gives(200)
         .await;
-    for (method, path, body) in [
-        (
-            Method::POST,
-            sessions[1].clone(),
-            json!({ "content": script("no") }),
-        ),
-        (Method::POST, format!("{notes}/sessions"), json!({})),
-        (Method::PATCH, notes.clone(), json!({ "name": "Mine" })),
-        (Method::POST, format!("{notes}/archive"), json!({})),
-        (
-            Method::POST,
-            format!("{notes}/archive"),
-            json!({ "fresh": true }),
-        ),
-        (Method::POST, format!("{notes}/abort"), json!({})),
-        (
-            Method::POST,
-            format!("{}/cancel", sessions[1].trim_end_matches("/messages")),
-            json!({}),
-        ),
-        (
-            Method::POST,
-            format!("{}/cancel", sessions[1].trim_end_matches("/messages")),
-            json!({ "waiting": true }),
-        ),
-        (
-            Method::POST,
-            format!("{notes}/assign"),
-            json!({ "user_id": "carol", "role": "shared" }),
-        ),
-        (
-            Method::POST,
-            "/api/agents".to_owned(),
-            json!({
-                "definition": "puppet", "parent": { "path": "/local/agent/notes" }, "kind": "sub",
-            }),
-        ),
-    ] {
-        let refused = bob.ask(method, &path, Some(&body)).await;
-        assert_eq!(
-            (refused.status, refused.text("code").as_str()),
-            (403, "PATH_FORBIDDEN"),
-            "{path} {refused:?}"
-        );
-    }
-    let made = bob
-        .post(
-            "/api/agents",
-            &json!({ "definition": "puppet", "path": "/system/mine" }),
-        )
-        .await;
-    assert_eq!(
-        (made.text("code").as_str(), made.text("field").as_str()),
-        ("PATH_FORBIDDEN", "/path"),
-        "{made:?}"
-    );
+    let said = json!({ "content": script("no") }).to_string();
+    let names: [(&str, &str); 3] = [
+        ("{session}", sessions[1].trim_end_matches("/messages")),
+        ("{notes}", &notes),
+        ("{said}", &said),
+    ];
+    let rows = [
+        "POST {session}/messages {said} => 403 PATH_FORBIDDEN",
+        "POST {notes}/sessions {} => 403 PATH_FORBIDDEN",
+        r#"PATCH {notes} {"name":"Mine"} => 403 PATH_FORBIDDEN"#,
+        "POST {notes}/archive {} => 403 PATH_FORBIDDEN",
+        r#"POST {notes}/archive {"fresh":true} => 403 PATH_FORBIDDEN"#,
+        "POST {notes}/abort {} => 403 PATH_FORBIDDEN",
+        "POST {session}/cancel {} => 403 PATH_FORBIDDEN",
+        r#"POST {session}/cancel {"waiting":true} => 403 PATH_FORBIDDEN"#,
+        r#"POST {notes}/assign {"user_id":"carol","role":"shared"} => 403 PATH_FORBIDDEN"#,
+        r#"POST /api/agents {"definition":"puppet","parent":{"path":"/local/agent/notes"},"kind":"sub"} => 403 PATH_FORBIDDEN"#,
+        r#"POST /api/agents {"definition":"puppet","path":"/system/mine"} => 403 PATH_FORBIDDEN /path"#,
+    ];
+    bob.answers(&names, &rows).await;
     // Of whom no rule says anything, roles alone decide.
     exchange(&line, "/local/agent/diary", "dear").await;
 }

@@ -1,7 +1,7 @@
 //! The queue over HTTP: settings, receipts, what waits, taking back, and a queue that is full.
 
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Folder, Host, Session, acting, puppets};
+use agent_host_tests::process::{Folder, Host, Session, acting, puppets, shows};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -66,9 +66,9 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
         (429, true)
     );
     let problem: Value = full.json().await.unwrap();
-    assert_eq!(
-        (&problem["code"], &problem["field"]),
-        (&json!("QUEUE_FULL"), &json!("/queue"))
+    shows(
+        &problem,
+        &json!({ "code": "QUEUE_FULL", "field": "/queue" }),
     );
     let third = say(json!({ "content": "third", "queue": { "drop": "oldest" } })).await;
     third.has(202, &json!({ "dropped": [first.text("input_id")] }));
@@ -95,10 +95,7 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
         .get(&format!("{session}/inputs/{}", first.text("input_id")))
         .await
         .body;
-    assert_eq!(
-        (&dropped["state"], &dropped["priority"]),
-        (&json!("dropped"), &json!("high"))
-    );
+    shows(&dropped, &json!({ "state": "dropped", "priority": "high" }));
 
     let directive = say(json!({ "content": "/queue steer" })).await;
     assert_eq!(
@@ -110,9 +107,9 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
     );
     assert!(directive.body.get("input_id").is_none(), "{directive:?}");
     let reset = host.delete(&format!("{session}/queue")).await;
-    assert_eq!(
-        (&reset.body["settings"]["mode"], &reset.body["session"]),
-        (&json!("followup"), &json!({}))
+    shows(
+        &reset.body,
+        &json!({ "settings/mode": "followup", "session": {} }),
     );
 
     let id = session.rsplit('/').next().unwrap().to_owned();
@@ -139,8 +136,5 @@ async fn a_queue_is_set_looked_at_filled_and_emptied_over_http_and_from_the_comm
         json!({ "cancelled": true, "input_ids": [third.text("input_id")] })
     );
     let empty = inputs().await;
-    assert_eq!(
-        (&empty["inputs"], &empty["run_id"]),
-        (&json!([]), &Value::Null)
-    );
+    shows(&empty, &json!({ "inputs": [], "run_id": null }));
 }

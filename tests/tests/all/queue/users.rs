@@ -22,7 +22,7 @@ impl Lesson {
     async fn begins(hear: bool) -> Self {
         let world = World::new(Setup::default()).await;
         let own = world.open("puppet").await;
-        let agent = Target::Agent(world.store().session(own).await.unwrap().unwrap().agent);
+        let agent = Target::Agent(world.row(own).await.agent);
         let mentee: UserId = "mona".parse().unwrap();
         world
             .broker
@@ -66,10 +66,7 @@ impl Lesson {
 
     async fn ends(&self) {
         let (call, _) = self.world.question("puppet", self.session).await;
-        self.world
-            .answer("puppet", call, json!({ "confirmed": true }))
-            .await
-            .unwrap();
+        self.world.confirm("puppet", call).await;
         self.world.idle(self.session).await;
     }
 

@@ -2,7 +2,7 @@
 //! command line.
 
 use super::{Stage, stage};
-use agent_host_tests::process::{Line, Reply};
+use agent_host_tests::process::{Line, Reply, shows};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -77,10 +77,7 @@ async fn what_is_exported_and_imported_into_a_fresh_host_is_exported_as_the_same
             ),
             (session.clone(), dialect)
         );
-        assert_eq!(
-            (&imported.body["exact"], &imported.body["known"]),
-            (&json!(true), &json!(0))
-        );
+        shows(&imported.body, &json!({ "exact": true, "known": 0 }));
         assert!(
             new.export(&agent, &session, dialect).await == file,
             "{dialect}: other bytes came out again"

@@ -74,7 +74,7 @@ async fn a_session_is_deleted_however_many_inputs_wait_in_it() {
         .delete_session(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();
-    let row = world.store().session(session).await.unwrap().unwrap();
+    let row = world.row(session).await;
     assert_eq!(row.status, SessionStatus::Deleted);
     let dead = world.store().dead_inputs(None, waiting * 2).await.unwrap();
     assert_eq!(dead.len(), waiting);
