@@ -187,6 +187,26 @@ impl World {
         })
     }
 
+    /// Says something, waits until nothing is left to do, and returns the agent's last message.
+    pub fn turn<'a>(
+        &'a self,
+        definition: &'a str,
+        session: SessionId,
+        text: &'a str,
+    ) -> Boxed<'a, String> {
+        Box::pin(async move {
+            self.say(definition, session, text).await;
+            self.idle(session).await;
+            self.last_reply(session).await
+        })
+    }
+
+    /// The same with steps for a puppet.
+    pub fn played(&self, session: SessionId, steps: &Value) -> Boxed<'_, String> {
+        let script = script(steps);
+        Box::pin(async move { self.turn("puppet", session, &script).await })
+    }
+
     /// Has the puppet of a session play steps.
     pub fn play_in(&self, session: SessionId, steps: &Value) -> Boxed<'_, InputReceipt> {
         let script = script(steps);

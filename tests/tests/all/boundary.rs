@@ -158,9 +158,10 @@ async fn what_a_call_did_until_its_agent_cancelled_it_is_on_record() {
     )
     .await;
     until_asked(&server).await;
-    world.say("puppet", session, "enough").await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "said enough\nt cancelled");
+    assert_eq!(
+        world.turn("puppet", session, "enough").await,
+        "said enough\nt cancelled"
+    );
     is_on_record(&world, "cancelled by its agent").await;
 }
 
@@ -512,15 +513,17 @@ async fn the_same_code_under_two_names_has_the_limits_of_each() {
     let world = World::new(setup).await;
     for definition in ["puppet", "twin"] {
         let session = world.open(definition).await;
-        world
-            .say(
-                definition,
-                session,
-                &json!({ "steps": [{ "reply": "done" }] }).to_string(),
-            )
-            .await;
-        world.idle(session).await;
-        assert_eq!(world.last_reply(session).await, "done", "{definition}");
+        assert_eq!(
+            world
+                .turn(
+                    definition,
+                    session,
+                    &json!({ "steps": [{ "reply": "done" }] }).to_string()
+                )
+                .await,
+            "done",
+            "{definition}"
+        );
     }
     assert_eq!(not_granted(&world).await, []);
 }

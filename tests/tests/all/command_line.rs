@@ -2,7 +2,6 @@
 //! and what becomes of one that hangs, forks, floods, breaks off, writes elsewhere, or loses its
 //! host.
 
-mod keeping;
 mod telling;
 
 use agent_host_tests::guests::test_program;

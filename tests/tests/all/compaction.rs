@@ -3,7 +3,6 @@
 
 mod during;
 mod peer;
-mod trouble;
 
 use super::crash;
 use agent_host_tests::process::{Folder, Host, Session, shows};

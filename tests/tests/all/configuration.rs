@@ -3,7 +3,6 @@
 
 mod agreeing;
 mod design;
-mod manual;
 mod under_load;
 mod under_way;
 use agent_host_tests::patience::found;

@@ -13,9 +13,7 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
     let world = World::new(Setup::default()).await;
     std::fs::write(world.dir.path().join("files/notes.txt"), "milk and bread").unwrap();
     let session = world.open("assistant").await;
-    world.say("assistant", session, "read notes.txt").await;
-    world.idle(session).await;
-    let reply = world.last_reply(session).await;
+    let reply = world.turn("assistant", session, "read notes.txt").await;
     assert!(
         reply.starts_with("It says: {") && reply.contains("milk and bread"),
         "{reply}"
@@ -170,8 +168,7 @@ async fn a_second_turn_builds_on_the_first() {
     let world = World::new(Setup::default()).await;
     let session = world.open("assistant").await;
     for _ in 0..3 {
-        world.say("assistant", session, "hello").await;
-        world.idle(session).await;
+        world.turn("assistant", session, "hello").await;
     }
     let row = world.row(session).await;
     assert_eq!((row.revision, row.head_message), (3, 6));

@@ -4,8 +4,6 @@
 mod audit;
 mod client;
 mod conversation;
-mod follower;
-mod ledger;
 mod matrix;
 
 use agent_host_tests::guests::root;
@@ -15,11 +13,11 @@ use anyhow::{Context, Result, ensure};
 use audit::audit;
 use client::Client;
 pub(super) use client::rest;
+use client::{Ledger, Sent};
 use conversation::Conversation;
 pub(super) use conversation::turn;
 use domain::time::Timestamp;
 use futures::StreamExt;
-use ledger::{Ledger, Sent};
 use matrix::{AMONG_AGENTS, MATRIX, Matrix};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

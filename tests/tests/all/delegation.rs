@@ -41,9 +41,7 @@ async fn reported(setup: Setup, arguments: &str) -> Value {
     })
     .await;
     let session = world.open("assistant").await;
-    world.say("assistant", session, "go").await;
-    world.idle(session).await;
-    let reply = world.last_reply(session).await;
+    let reply = world.turn("assistant", session, "go").await;
     let result = reply.strip_prefix("It says: ").unwrap_or(&reply);
     serde_json::from_str(result).unwrap_or_else(|error| panic!("{error}: {reply}"))
 }
@@ -200,9 +198,7 @@ reply = { calls = [{ tool = "read_file", arguments = { path = "/data/none.txt" }
     }))
     .await;
     let session = world.open("assistant").await;
-    world.say("assistant", session, "go").await;
-    world.idle(session).await;
-    let reply = world.last_reply(session).await;
+    let reply = world.turn("assistant", session, "go").await;
     assert!(reply.contains("was not made again"), "{reply}");
 }
 
@@ -352,8 +348,7 @@ async fn delegations_of_one_reply_beyond_the_calls_that_are_left_name_the_limit(
         }))
         .await;
         let session = world.open("assistant").await;
-        world.say("assistant", session, "go").await;
-        world.idle(session).await;
+        world.turn("assistant", session, "go").await;
         let messages = world.messages(session).await;
         let results: Vec<Value> = messages
             .iter()
@@ -474,9 +469,7 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
         (session, "8 bytes", vec![shown]),
         (elsewhere, "no blob", Vec::new()),
     ] {
-        world.say("puppet", caller, &steps).await;
-        world.idle(caller).await;
-        let reported = world.last_reply(caller).await;
+        let reported = world.turn("puppet", caller, &steps).await;
         tells(&reported, &[&format!(r#""output":"{output}""#)]);
         let of_task = world.starts().await.pop().unwrap().session;
         let messages = world.messages(of_task).await;
@@ -526,8 +519,7 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
     let digest = Digest::of(whole.as_bytes());
     let bytes = whole.len();
     let session = world.open("assistant").await;
-    world.say("assistant", session, "go").await;
-    world.idle(session).await;
+    world.turn("assistant", session, "go").await;
     let messages = world.messages(session).await;
     let reported = messages
         .iter()
@@ -634,8 +626,7 @@ async fn what_was_read_for_a_session_is_read_again_after_its_purge() {
     let reads = json!([{ "start": [delegate("a", &json!({}))] }]);
     let session = world.open("puppet").await;
     let script = json!({ "steps": reads }).to_string();
-    world.say("puppet", session, &script).await;
-    world.idle(session).await;
+    world.turn("puppet", session, &script).await;
     let agent = world.row(session).await.agent;
     let me = UserId::local();
     let puppet = target("puppet");

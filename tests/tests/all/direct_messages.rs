@@ -872,15 +872,13 @@ async fn agents_of_any_component_talk_to_each_other_through_a_model_or_by_themse
     setup.definitions[2]["toolAllowlist"] = json!(["agents_message"]);
     let world = World::new(setup).await;
     let session = world.open("assistant").await;
-    world
-        .say(
+    let reply = world
+        .turn(
             "assistant",
             session,
             &format!("ask {}", says("as you wish")),
         )
         .await;
-    world.idle(session).await;
-    let reply = world.last_reply(session).await;
     tells(&reply, &[r#""status":"complete""#, "as you wish"]);
     let back = sent(&world, "assistant", "hello", json!({})).await;
     assert_eq!(back["response"], json!("hello from the model"));
@@ -906,9 +904,8 @@ async fn a_long_answer_stays_whole_in_a_blob_and_its_calls_are_named_with_their_
     let world = World::new(setup).await;
     let session = world.open("assistant").await;
     world
-        .say("assistant", session, &format!("ask {works}"))
+        .turn("assistant", session, &format!("ask {works}"))
         .await;
-    world.idle(session).await;
     let messages = world.messages(session).await;
     let reported = messages
         .iter()

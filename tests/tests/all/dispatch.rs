@@ -169,15 +169,16 @@ async fn a_tree_of_agents_has_eight_dispatches_open_whichever_turn_asks() {
     // never concerned.
     let short = json!({ "key": "s", "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"# });
     let other = world.open("other").await;
-    world
-        .say(
-            "other",
-            other,
-            &json!({ "steps": [{ "start": [short] }] }).to_string(),
-        )
-        .await;
-    world.idle(other).await;
-    assert_eq!(world.last_reply(other).await, "s parts done");
+    assert_eq!(
+        world
+            .turn(
+                "other",
+                other,
+                &json!({ "steps": [{ "start": [short] }] }).to_string()
+            )
+            .await,
+        "s parts done"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -69,8 +69,7 @@ async fn what_another_task_stores_for_a_request_is_counted_for_its_key() {
     world.idle(session).await;
 
     let chat = world.open("assistant").await;
-    world.say("assistant", chat, "hello").await;
-    world.idle(chat).await;
+    world.turn("assistant", chat, "hello").await;
     let assistant = target("assistant");
     let compact = world.broker.compact(once("compact"), &assistant, chat);
     with_key(4, compact).await.unwrap();

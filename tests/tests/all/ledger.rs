@@ -247,8 +247,7 @@ async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
     assert!(!world.dir.path().join("files/a.txt").exists());
     // The same agent, asked by the user, may.
     let session = world.open("other").await;
-    world.say("other", session, &inner).await;
-    world.idle(session).await;
+    world.turn("other", session, &inner).await;
     assert!(world.dir.path().join("files/a.txt").exists());
 }
 

@@ -1,7 +1,6 @@
 //! The memory of agents: notes that they save, find and forget, chats that a memory agent reads,
 //! and notes that stand in the prompts of later ones.
 
-mod forgetting;
 mod tools;
 
 use agent_host_tests::peer::{Peer, Says};

@@ -1,6 +1,5 @@
 //! The first mistakes of operators and authors, each told with its place and its fix.
 
-mod authors;
 mod grants;
 mod scopes;
 

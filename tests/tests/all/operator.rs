@@ -327,7 +327,7 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
         1
     );
     assert!(intact().await.status.success());
-    let reported = folder.prints("rebuild", 0, &[]).await;
+    let reported = folder.prints("rebuild", None, &[]).await;
     assert!(
         reported.ends_with("everything was as they say\n"),
         "{reported}"
@@ -338,7 +338,7 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
 
     forget();
     let reported = "sessions: 0 rows had changed, 1 were missing, 0 were too many\n";
-    folder.prints("rebuild", 0, &[reported]).await;
+    folder.prints("rebuild", None, &[reported]).await;
     forget();
     assert!(folder.run(&["verify", "--rebuild"]).await.status.success());
     assert!(intact().await.status.success());
@@ -709,7 +709,7 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
 
     // Commands print it.
     let audited = ["operator  bob read", "GET /api/events"];
-    folder.prints("audit --user bob", 0, &audited).await;
+    folder.prints("audit --user bob", None, &audited).await;
     assert!(host.stop().await.success(), "{}", folder.log());
 
     // Rules on paths hide nothing from the operator's reading, and nothing is on record that was

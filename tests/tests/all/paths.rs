@@ -2,7 +2,6 @@
 //! hidden and read-only by rules, and dead.
 
 mod hierarchy;
-mod rules;
 
 use agent_host_tests::process::{Answer, Folder, Host, Line, puppet, puppets, tells};
 use reqwest::Method;

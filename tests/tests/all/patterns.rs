@@ -276,12 +276,11 @@ async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_
         "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": work },
     });
     world
-        .play_in(
+        .played(
             session,
             &json!([{ "until": "all", "start": [message, dispatch("w", &work, true)] }]),
         )
         .await;
-    world.idle(session).await;
     let own = world.messages(session).await;
     let replies: Vec<String> = own
         .iter()

@@ -4,11 +4,9 @@
 mod api;
 mod chance;
 mod deaths;
-mod fates;
 mod interleavings;
 mod refinement;
 mod storm;
-mod users;
 
 use agent_host_tests::patience::until;
 use agent_host_tests::world::target;
@@ -182,8 +180,7 @@ async fn calls_that_have_not_begun_when_words_steer_a_run_are_skipped_and_say_wh
     let waits = |row: &store::SessionRow| row.open_run.is_some();
     world.until(session, waits).await;
     until(async || world.store().next_wake().await.unwrap().is_some()).await;
-    world.say("puppet", session, "never mind").await;
-    world.idle(session).await;
+    world.turn("puppet", session, "never mind").await;
     let messages = world.messages(session).await;
     let results: Vec<String> = messages
         .iter()

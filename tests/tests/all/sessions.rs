@@ -2,7 +2,6 @@
 //! compared, carried out and in, searched.
 
 mod carrying;
-mod many;
 
 use agent_host_tests::process::{Folder, Frames, Host, Line, Reply, puppets, shows};
 use reqwest::Method;

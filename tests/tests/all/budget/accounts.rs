@@ -97,15 +97,16 @@ async fn late_replies_draw_on_the_first_messages_account_also_after_a_restart() 
         "what is left only shrinks: {left:?}"
     );
     // A user's message begins anew.
-    world
-        .say(
-            "puppet",
-            session,
-            r#"{"steps":[{"start":[{"key":"w","tool":"who"}]}]}"#,
-        )
-        .await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "w parts local");
+    assert_eq!(
+        world
+            .turn(
+                "puppet",
+                session,
+                r#"{"steps":[{"start":[{"key":"w","tool":"who"}]}]}"#
+            )
+            .await,
+        "w parts local"
+    );
 }
 
 /// Reminders draw on the account of the message that began it all, and it begins only so many

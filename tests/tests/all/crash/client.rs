@@ -1,15 +1,17 @@
-//! A client as it should be: it repeats what was not answered under the same key, and keeps account
-//! of what was.
+//! A client as it should be: it repeats what was not answered under the same key, watches an agent
+//! over lost connections, and keeps account of what was acknowledged and shown.
 
-use super::follower::Follower;
-use super::ledger::{Fate, Ledger, Sent};
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Session};
+use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, Session};
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
 /// Time until a lost connection counts as a loss of the process.
@@ -556,4 +558,130 @@ pub(in crate::all) async fn rest(host: &Host, session: &str) -> Result<()> {
         sleep(Duration::from_millis(10)).await;
     }
     bail!("the session {session} has not come to rest")
+}
+
+/// The expected end of the turn that a message begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It ended with a reply.
+    Replied,
+    /// Cancelled by the user.
+    Aborted,
+    /// It ended at a limit.
+    Limited,
+    /// Not at all: the message is put aside, again and again.
+    Dead,
+    /// It ended with its structured session.
+    Completed,
+}
+
+/// A message that was sent, once or several times, and under which id it was acknowledged.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) exchange: Session,
+    pub(super) text: String,
+    pub(super) key: String,
+    pub(super) fate: Fate,
+    pub(super) input: Option<String>,
+}
+
+impl Sent {
+    pub(super) fn new(exchange: &Session, text: &str, number: usize) -> Self {
+        Self {
+            exchange: exchange.clone(),
+            text: text.to_owned(),
+            key: format!("{}-{number}", exchange.id()),
+            fate: Fate::Replied,
+            input: None,
+        }
+    }
+
+    pub(super) fn fated(self, fate: Fate) -> Self {
+        Self { fate, ..self }
+    }
+}
+
+/// Everything that one client knows.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// Messages.
+    pub(super) sent: Vec<Sent>,
+    /// Chats that messages began, where nothing else did.
+    pub(super) begun: BTreeSet<String>,
+    /// Structured sessions, and how the turn is to end that opens each.
+    pub(super) lessons: BTreeMap<String, Fate>,
+    /// Work that agents hand over and that does not end with a reply, by what it says.
+    pub(super) handed: Vec<(String, Fate)>,
+    /// Questions whose answer was acknowledged.
+    pub(super) answered: BTreeSet<String>,
+    /// Dead letters whose requeueing was acknowledged, and how often.
+    pub(super) requeued: BTreeMap<String, u32>,
+    /// The events of each agent that an event stream showed.
+    pub(super) seen: BTreeMap<String, SeenPlaces>,
+}
+
+/// The ids of all committed events that were shown, in the order in which they arrived.
+pub(super) type SeenPlaces = Vec<u64>;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Follower {
+    line: watch::Sender<Line>,
+    seen: Arc<Mutex<SeenPlaces>>,
+    task: AbortHandle,
+}
+
+impl Follower {
+    /// Begins to watch, from the agent's first event on.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the task is aborted with its handle"
+    )]
+    pub(super) fn begin(line: Line, agent: &str) -> Self {
+        let (sender, receiver) = watch::channel(line);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let task = tokio::spawn(follow(
+            receiver,
+            format!("/api/agents/{agent}/stream?view=log"),
+            seen.clone(),
+        ))
+        .abort_handle();
+        Self {
+            line: sender,
+            seen,
+            task,
+        }
+    }
+
+    /// The host is somewhere else now.
+    pub(super) fn moved(&self, line: Line) {
+        self.line.send_replace(line);
+    }
+
+    /// Watches no more.
+    pub(super) fn end(self) -> SeenPlaces {
+        self.task.abort();
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+async fn follow(mut line: watch::Receiver<Line>, path: String, seen: Arc<Mutex<SeenPlaces>>) {
+    loop {
+        let here = line.borrow_and_update().clone();
+        let last = seen.lock().unwrap().last().copied().unwrap_or(0);
+        match here.follow(&path, Some(last)).await {
+            Ok(mut frames) => {
+                while let Some(frame) = frames.receive().await {
+                    seen.lock().unwrap().extend(frame.id);
+                }
+            }
+            // What was shown is not there any more: nothing will be right from here on.
+            Err(Some(400)) => return seen.lock().unwrap().push(u64::MAX),
+            Err(_) => {}
+        }
+        tokio::select! {
+            _ = line.changed() => {}
+            () = sleep(Duration::from_millis(50)) => {}
+        }
+    }
 }

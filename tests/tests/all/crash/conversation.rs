@@ -2,7 +2,7 @@
 //! them.
 
 use super::client::Client;
-use super::ledger::{Fate, Ledger, Sent};
+use super::client::{Fate, Ledger, Sent};
 use anyhow::Result;
 use serde_json::{Value, json};
 

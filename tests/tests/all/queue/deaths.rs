@@ -2,7 +2,7 @@
 
 use super::super::crash::{open, rest};
 use super::chance::{Chance, DEAF_MS, busy, grouping};
-use super::fates::check;
+use super::refinement::check;
 use super::refinement::{Sent, refine};
 use super::said;
 use agent_host_tests::patience::until;
