@@ -12,7 +12,7 @@ mod session;
 pub use folder::{DEMO_COMPONENTS, Folder, Printed};
 pub use frames::{Frame, Frames};
 pub use host::Host;
-pub use line::{Answer, Line, Reply, http};
+pub use line::{Answer, Line, Reply, Row, http, shows, tells};
 pub use session::{Session, is_asking, rests, script};
 
 use crate::guests::test_program;

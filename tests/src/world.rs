@@ -8,11 +8,11 @@ use crate::boxed::{Boxed, Local};
 use crate::guests::wasm;
 use crate::process::script;
 use broker::{
-    Broker, Catalogue, CreateAgent, Entry, InputReceipt, NewSession, Parts, PostMessage, Target,
-    Template,
+    AgentView, Broker, By, Catalogue, CreateAgent, Entry, InputReceipt, NewSession, Parts,
+    PostMessage, SessionView, Target, Template,
 };
 use domain::definition::{Definition, DefinitionId};
-use domain::event::{BoundaryDecided, Event, Recorded, RunStarted};
+use domain::event::{BoundaryDecided, Event, Recorded, RunStarted, RunStepped};
 use domain::grant::{Access, DirectoryGrant, Grant, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::{Message, Part, Role};
@@ -187,6 +187,26 @@ impl World {
         })
     }
 
+    /// Says something, waits until nothing is left to do, and returns the agent's last message.
+    pub fn turn<'a>(
+        &'a self,
+        definition: &'a str,
+        session: SessionId,
+        text: &'a str,
+    ) -> Boxed<'a, String> {
+        Box::pin(async move {
+            self.say(definition, session, text).await;
+            self.idle(session).await;
+            self.last_reply(session).await
+        })
+    }
+
+    /// The same with steps for a puppet.
+    pub fn played(&self, session: SessionId, steps: &Value) -> Boxed<'_, String> {
+        let script = script(steps);
+        Box::pin(async move { self.turn("puppet", session, &script).await })
+    }
+
     /// Has the puppet of a session play steps.
     pub fn play_in(&self, session: SessionId, steps: &Value) -> Boxed<'_, InputReceipt> {
         let script = script(steps);
@@ -220,11 +240,7 @@ impl World {
             let session = self.open("puppet").await;
             self.play_in(session, &steps).await;
             self.idle(session).await;
-            self.last_reply(session)
-                .await
-                .lines()
-                .map(str::to_owned)
-                .collect()
+            self.report(session).await
         })
     }
 
@@ -254,7 +270,7 @@ impl World {
     }
 
     /// Reads a session.
-    fn row(&self, session: SessionId) -> Boxed<'_, SessionRow> {
+    pub fn row(&self, session: SessionId) -> Boxed<'_, SessionRow> {
         Box::pin(async move {
             self.store()
                 .session(session)
@@ -273,11 +289,7 @@ impl World {
         Box::pin(async move {
             let waiting = async {
                 loop {
-                    let view = self
-                        .broker
-                        .session(&UserId::local(), &target(definition), session, None)
-                        .await
-                        .expect("the session");
+                    let view = self.view(definition, session).await;
                     if let Some(asking) = view.asking.into_iter().next() {
                         return (asking.tool_call_id, asking.action);
                     }
@@ -335,6 +347,51 @@ impl World {
         })
     }
 
+    /// The lines of an agent's last message, as the puppet reports in them.
+    pub fn report(&self, session: SessionId) -> Boxed<'_, Vec<String>> {
+        Box::pin(async move {
+            let reply = self.last_reply(session).await;
+            reply.lines().map(str::to_owned).collect()
+        })
+    }
+
+    /// Agrees to what was asked.
+    pub fn confirm<'a>(
+        &'a self,
+        definition: &'a str,
+        call: domain::id::OperationId,
+    ) -> Boxed<'a, u64> {
+        let answer = self.answer(definition, call, json!({ "confirmed": true }));
+        Box::pin(async move { answer.await.expect("a question that waits") })
+    }
+
+    /// Stops what a session does. Returns whether it did anything.
+    pub fn cancel<'a>(&'a self, definition: &'a str, session: SessionId) -> Boxed<'a, bool> {
+        Box::pin(async move {
+            let (me, target) = (UserId::local(), target(definition));
+            let cancelled = self.broker.cancel(By::from(&me), &target, session, None);
+            cancelled.await.expect("a session")
+        })
+    }
+
+    /// The user's agent of a definition.
+    pub fn agent<'a>(&'a self, definition: &'a str) -> Boxed<'a, AgentView> {
+        Box::pin(async move {
+            let (me, target) = (UserId::local(), target(definition));
+            let agent = self.broker.agent(&me, &target).await;
+            agent.expect("an agent")
+        })
+    }
+
+    /// A session as its user sees it.
+    pub fn view<'a>(&'a self, definition: &'a str, session: SessionId) -> Boxed<'a, SessionView> {
+        Box::pin(async move {
+            let (me, target) = (UserId::local(), target(definition));
+            let view = self.broker.session(&me, &target, session, None).await;
+            view.expect("a session")
+        })
+    }
+
     /// Waits until nothing is left to do, now or later.
     pub fn quiet(&self) -> Boxed<'_, ()> {
         Box::pin(async move {
@@ -369,6 +426,18 @@ impl World {
         Box::pin(async move {
             let recorded = self.recorded().await.into_iter();
             recorded.filter_map(|recorded| recorded.event).collect()
+        })
+    }
+
+    /// Returns the steps of all runs, in order.
+    pub fn steps(&self) -> Boxed<'_, Vec<RunStepped>> {
+        Box::pin(async move {
+            let events = self.events().await.into_iter();
+            let steps = events.filter_map(|event| match event {
+                Event::RunStepped(stepped) => Some(*stepped),
+                _ => None,
+            });
+            steps.collect()
         })
     }
 

@@ -14,13 +14,11 @@ mod all {
     mod bad_input;
     mod boundary;
     mod budget;
-    mod causes;
     mod chat;
     mod clients;
     mod clock;
     mod coding;
     mod command_line;
-    mod commits;
     mod compaction;
     mod compiling;
     mod configuration;
@@ -40,7 +38,6 @@ mod all {
     mod exhaustion;
     mod external;
     mod faults;
-    mod file_size;
     mod first_configuration;
     mod frozen;
     mod garbage;
@@ -50,10 +47,8 @@ mod all {
     mod http;
     mod identity;
     mod importing;
-    mod isolation;
     mod key_storage;
     mod keyvalue;
-    mod languages;
     mod lasting;
     mod ledger;
     mod lists;
@@ -84,7 +79,6 @@ mod all {
     mod reload;
     mod replay;
     mod researcher;
-    mod resolved_config;
     mod restoring;
     mod routing;
     mod same_moment;
@@ -93,7 +87,6 @@ mod all {
     mod sessions;
     mod sharing;
     mod skills;
-    mod skipping;
     mod spill;
     mod storm;
     mod structured;
@@ -105,7 +98,6 @@ mod all {
     mod triggers;
     mod unstorable;
     mod uploads;
-    mod usage;
     mod waking;
     mod web;
     mod web_search;

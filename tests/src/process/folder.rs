@@ -334,6 +334,57 @@ impl Folder {
         })
     }
 
+    /// Runs a command line, which prints these texts and ends with this code, if one is given.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn prints(
+        &self,
+        line: &str,
+        code: impl Into<Option<i32>>,
+        texts: &[&str],
+    ) -> Boxed<'static, String> {
+        self.told(line, code.into(), texts, |output| &output.stdout)
+    }
+
+    /// The same of what it complains of on stderr.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn complains(
+        &self,
+        line: &str,
+        code: impl Into<Option<i32>>,
+        texts: &[&str],
+    ) -> Boxed<'static, String> {
+        self.told(line, code.into(), texts, |output| &output.stderr)
+    }
+
+    #[track_caller]
+    fn told(
+        &self,
+        line: &str,
+        code: Option<i32>,
+        texts: &[&str],
+        of: fn(&Output) -> &[u8],
+    ) -> Boxed<'static, String> {
+        let at = format!("{}: {line}", Location::caller());
+        let running = self.run(&line.split(' ').collect::<Vec<_>>());
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        Box::pin(async move {
+            let output = running.await;
+            let is_wanted = code.is_none() || output.status.code() == code;
+            assert!(is_wanted, "{at}: {output:?}");
+            let told = String::from_utf8_lossy(of(&output)).into_owned();
+            for text in texts {
+                assert!(told.contains(&text), "{at}: no `{text}` in:\n{told}");
+            }
+            told
+        })
+    }
+
     /// Asserts that `verify` finds nothing wrong with the data.
     ///
     /// # Panics

@@ -11,6 +11,9 @@ use std::pin::Pin;
 use std::sync::Once;
 use std::task::{Context, Poll};
 
+/// Characters of a request's body that a failure shows.
+const BODY_SHOWN_CHARS: usize = 300;
+
 /// An answer of the API.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -41,10 +44,8 @@ impl Answer {
     /// When it has others.
     #[track_caller]
     pub fn has(&self, status: u16, properties: &Value) {
-        let names = properties.as_object().into_iter().flat_map(Map::keys);
-        let found = names.map(|name| (name.clone(), self.body[name].clone()));
-        let found = Value::Object(found.collect());
-        assert_eq!((self.status, &found), (status, properties), "{self:?}");
+        assert_eq!(self.status, status, "{self:?}");
+        shows(&self.body, properties);
     }
 
     /// Asserts that it is a refusal with this status and code.
@@ -58,19 +59,129 @@ impl Answer {
     }
 }
 
+/// Asserts that a document has these values, each at a path such as `items/0/name`.
+///
+/// # Panics
+/// When it has others.
+#[track_caller]
+pub fn shows(document: &Value, expected: &Value) {
+    let paths = expected.as_object().into_iter().flat_map(Map::keys);
+    let found = paths.map(|path| {
+        let value = document.pointer(&format!("/{path}"));
+        (path.clone(), value.cloned().unwrap_or_default())
+    });
+    let found = Value::Object(found.collect());
+    assert_eq!(&found, expected, "{document}");
+}
+
+/// Asserts that a text has all these in it.
+///
+/// # Panics
+/// When it has not.
+#[track_caller]
+pub fn tells(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no `{part}` in: {text}");
+    }
+}
+
+/// A request with the answer that it has to get, as a line of a table says it.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The line, with its names filled in.
+    pub shown: String,
+    /// The method.
+    pub method: Method,
+    /// The path with its query.
+    pub path: String,
+    /// The body, if it has one.
+    pub body: Option<Value>,
+    /// The status of the answer.
+    pub status: u16,
+    /// The code of the refusal; empty for any, and for what is no refusal.
+    pub code: String,
+    /// The field of the refusal; empty for any.
+    pub field: String,
+}
+
+impl Row {
+    /// Reads `POST /path {"a":1} => 409 CODE /a`, in which names in braces stand for these values.
+    /// The field may be left out, and the code with it; `*` is any code.
+    ///
+    /// # Panics
+    /// The line has another form.
+    #[must_use]
+    pub fn of(line: &str, names: &[(&str, &str)]) -> Self {
+        let fill = |line: String, (name, value): &(&str, &str)| line.replace(name, value);
+        let shown = names.iter().fold(line.to_owned(), fill);
+        let (request, answer) = shown.rsplit_once(" => ").expect("an answer");
+        let mut parts = request.splitn(3, ' ');
+        let mut part = || parts.next().expect("a method and a path");
+        let (method, path) = (part().parse().expect("a method"), part().to_owned());
+        let body = parts.next();
+        let body = body.map(|body| serde_json::from_str(body).expect("a body of JSON"));
+        let mut words = answer.split(' ').map(str::to_owned);
+        let mut word = || words.next().unwrap_or_default();
+        Self {
+            method,
+            path,
+            body,
+            status: word().parse().expect("a status"),
+            code: word().trim_start_matches('*').to_owned(),
+            field: word(),
+            shown,
+        }
+    }
+}
+
+/// A request, as failures name it.
+struct Asked {
+    at: &'static Location<'static>,
+    request: Option<RequestBuilder>,
+}
+
+impl Asked {
+    fn came(&self, answer: reqwest::Result<Answer>) -> Answer {
+        answer.unwrap_or_else(|lost| panic!("{self}: no answer: {lost:?}"))
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.at)?;
+        let request = self.request.as_ref().and_then(RequestBuilder::try_clone);
+        let Some(request) = request.and_then(|request| request.build().ok()) else {
+            return Ok(());
+        };
+        let body = request.body().and_then(reqwest::Body::as_bytes);
+        let body = String::from_utf8_lossy(body.unwrap_or_default());
+        let shown: String = body.chars().take(BODY_SHOWN_CHARS).collect();
+        write!(
+            formatter,
+            ": {} {} {shown}",
+            request.method(),
+            request.url()
+        )
+    }
+}
+
 /// An answer that is to come. Awaited as it is, it fails the test when the connection is lost.
 #[must_use = "a request is sent when its answer is awaited"]
 pub struct Reply {
     answer: Boxed<'static, reqwest::Result<Answer>>,
-    asked_at: &'static Location<'static>,
+    asked: Asked,
 }
 
 impl Reply {
     #[track_caller]
     fn sent(request: RequestBuilder) -> Self {
+        let at = Location::caller();
         Self {
+            asked: Asked {
+                at,
+                request: request.try_clone(),
+            },
             answer: Box::pin(read(request)),
-            asked_at: Location::caller(),
         }
     }
 
@@ -86,10 +197,10 @@ impl Reply {
     /// When it has any other.
     #[must_use]
     pub fn gives(self, status: u16) -> Boxed<'static, Answer> {
-        let at = self.asked_at;
+        let Self { answer, asked } = self;
         Box::pin(async move {
-            let answer = self.await;
-            assert_eq!(answer.status, status, "{at}: {answer:?}");
+            let answer = asked.came(answer.await);
+            assert_eq!(answer.status, status, "{asked}: {answer:?}");
             answer
         })
     }
@@ -100,11 +211,11 @@ impl Reply {
     /// When it is any other.
     #[must_use]
     pub fn refused(self, status: u16, code: &'static str) -> Boxed<'static, Answer> {
-        let at = self.asked_at;
+        let Self { answer, asked } = self;
         Box::pin(async move {
-            let answer = self.await;
+            let answer = asked.came(answer.await);
             let found = (answer.status, answer.text("code"));
-            assert_eq!(found, (status, code.to_owned()), "{at}: {answer:?}");
+            assert_eq!(found, (status, code.to_owned()), "{asked}: {answer:?}");
             answer
         })
     }
@@ -114,15 +225,14 @@ impl Future for Reply {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
-        let at = self.asked_at;
         let answer = self.answer.as_mut().poll(context);
-        answer.map(|answer| answer.unwrap_or_else(|lost| panic!("{at}: no answer: {lost:?}")))
+        answer.map(|answer| self.asked.came(answer))
     }
 }
 
 impl fmt::Debug for Reply {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Reply to {}", self.asked_at)
+        write!(formatter, "Reply to {}", self.asked)
     }
 }
 
@@ -173,6 +283,30 @@ impl Line {
     pub fn ask_under(&self, key: &str, method: Method, path: &str, body: Option<&Value>) -> Reply {
         let request = self.request(method, path).header("idempotency-key", key);
         Reply::sent(with_body(request, body))
+    }
+
+    /// Sends the requests of a table, a line each, and checks that each is answered as it says.
+    ///
+    /// # Panics
+    /// One is answered otherwise.
+    #[track_caller]
+    pub fn answers<'a>(&'a self, names: &[(&str, &str)], lines: &[&str]) -> Boxed<'a, ()> {
+        let rows: Vec<Row> = lines.iter().map(|line| Row::of(line, names)).collect();
+        let at = Location::caller();
+        Box::pin(async move {
+            for row in rows {
+                let answer = self.ask(row.method, &row.path, row.body.as_ref()).await;
+                let is_wanted =
+                    |name: &str, wanted: &str| wanted.is_empty() || answer.text(name) == wanted;
+                assert!(
+                    answer.status == row.status
+                        && is_wanted("code", &row.code)
+                        && is_wanted("field", &row.field),
+                    "{at}: {}: {answer:?}",
+                    row.shown
+                );
+            }
+        })
     }
 
     /// Reads something.

@@ -197,6 +197,22 @@ impl Line {
         Box::pin(self.until(session, rests))
     }
 
+    /// Waits until a session has nothing to do, and asserts that these words are in its thread.
+    ///
+    /// # Panics
+    /// They are not.
+    #[track_caller]
+    pub fn heard<'a>(&'a self, session: &'a str, words: &'a str) -> Boxed<'a, Value> {
+        let at = Location::caller();
+        let rests = self.rest(session);
+        Box::pin(async move {
+            let seen = rests.await;
+            let thread = seen["messages"].to_string();
+            assert!(thread.contains(words), "{at}: no `{words}` in: {seen}");
+            seen
+        })
+    }
+
     /// Waits until a session asks its client something, and returns the first question.
     #[track_caller]
     pub fn question<'a>(&'a self, session: &'a str) -> Boxed<'a, Value> {

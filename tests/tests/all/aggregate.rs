@@ -1,7 +1,7 @@
 //! The rules of design S0 for agents, users and sessions as a whole, seen over HTTP: the terms, the
 //! payloads, and who drives what.
 
-use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets};
+use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets, shows};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,10 +62,10 @@ async fn agents_of_every_type_that_the_design_names_are_made_found_and_told_apar
     for word in TYPES {
         let made = post(&host, "/api/agents", json!({ "agent_type": word })).await;
         let name = format!("{}{} Agent", word[..1].to_uppercase(), &word[1..]);
-        assert_eq!(
-            (&made["agent_type"], &made["name"], &made["definition"]),
-            (&json!(word), &json!(name), &json!(format!("my-{word}")))
-        );
+        let expected = json!({
+            "agent_type": word, "name": name, "definition": format!("my-{word}"),
+        });
+        shows(&made, &expected);
         let found = host
             .get(&format!("/api/agents?agent_type={word}"))
             .await
@@ -134,9 +134,9 @@ async fn an_assignment_says_who_as_what_since_when_and_by_whom_in_event_and_agen
         });
         assert_eq!((&event["data"], assignment), (&expected, &expected));
         assert!(is_time(&event["data"]["assigned_at"]), "{event}");
-        assert_eq!(
-            (&event["agent_id"], &event["actor"]),
-            (&seen["id"], &json!("user:alice"))
+        shows(
+            event,
+            &json!({ "agent_id": seen["id"], "actor": "user:alice" }),
         );
     }
 }
@@ -182,9 +182,9 @@ async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alo
             assert_eq!(named, &opened["conversation_id"]);
         }
         // What else its event says.
-        assert_eq!(
-            (&started["data"]["session_type"], &started["agent_id"]),
-            (&json!("lesson"), &opened["agent_id"])
+        shows(
+            started,
+            &json!({ "data/session_type": "lesson", "agent_id": opened["agent_id"] }),
         );
         assert!(is_time(&started["data"]["started_at"]), "{started}");
         let current = format!(

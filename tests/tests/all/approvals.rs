@@ -1,10 +1,10 @@
 //! Calls that a user has to agree to first: the host's own question, bound to exactly one call, and
 //! to a user's answer alone.
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, Session, effects, puppet, scripted};
-use agent_host_tests::world::target;
+use agent_host_tests::process::{
+    Folder, Host, Line, PATIENCE, Session, effects, puppet, scripted, shows, tells,
+};
 use agent_host_tests::{Setup, World};
-use broker::By;
 use broker::{Respond, Target};
 use domain::approval::WIDGET;
 use domain::event::Event;
@@ -66,9 +66,9 @@ async fn a_call_is_made_once_when_a_user_has_agreed_to_it_also_after_a_restart()
     let (session, question, props) =
         asked(&world, json!([call("t", "put", &json!({ "sleep": 1 }))])).await;
     // The question says exactly what would be done, and nothing of it is done.
-    assert_eq!(
-        (&props["tool"], &props["arguments"], &props["component"]),
-        (&json!("put"), &json!({ "sleep": 1 }), &json!("effects"))
+    shows(
+        &props,
+        &json!({ "tool": "put", "arguments": { "sleep": 1 }, "component": "effects" }),
     );
     assert_eq!(world.effects(), Vec::<String>::new());
     let world = world.restart(|_| {}).await;
@@ -155,9 +155,9 @@ async fn the_same_call_again_and_one_with_other_arguments_are_asked_about_again(
     }
     world.idle(session).await;
     let reply = world.last_reply(session).await;
-    assert!(
-        reply.contains("a parts put done\nb parts put done\nc failed approval-denied"),
-        "{reply}"
+    tells(
+        &reply,
+        &["a parts put done\nb parts put done\nc failed approval-denied"],
     );
     assert_eq!(world.effects().len(), 4);
 }
@@ -335,11 +335,7 @@ async fn no_guest_asks_in_the_hosts_name_or_answers_for_a_user() {
         "INVALID_TOOL_CALL_ID"
     );
     assert_eq!(answers(&world).await.len(), 1);
-    world
-        .broker
-        .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
-        .await
-        .unwrap();
+    world.cancel("puppet", session).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -447,12 +443,9 @@ async fn who_may_talk_with_an_agent_agrees_in_the_sessions_that_they_see_and_nob
     // In the owner's session: neither who only watches, nor a mentee, nor a stranger, nor the
     // operator; but a colleague.
     let (_, asked) = wants(&alice, &agent).await;
-    assert_eq!(
-        (
-            asked["widget_type"].as_str(),
-            asked["props"]["tool"].as_str()
-        ),
-        (Some(WIDGET), Some("put"))
+    shows(
+        &asked,
+        &json!({ "widget_type": WIDGET, "props/tool": "put" }),
     );
     for (line, status) in [(&dana, 403), (&bob, 404), (&eve, 404), (&host.line(), 404)] {
         assert_eq!(agree(line, &agent, &asked).await.0, status);

@@ -21,6 +21,16 @@ macro_rules! case {
     }};
 }
 
+/// Tests of attacks, each with the message to the caller and what else its case has.
+macro_rules! cases {
+    ($(#[test] fn $attack:ident($reported:expr) $(.$step:ident($($given:expr),*))*;)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        pub(super) async fn $attack() {
+            case!($attack, $reported)$(.$step($($given),*))*.prove().await;
+        }
+    )*};
+}
+
 /// Fails to compile when an attack has no test.
 macro_rules! proved {
     ($($family:ident { $($attack:ident)* })*) => {

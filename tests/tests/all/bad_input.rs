@@ -1,7 +1,6 @@
 //! Bad input on every endpoint of the API, as its own document lists them: none of it breaks the
 //! host, and none of it changes anything.
 
-mod bodies;
 mod cases;
 mod conflicts;
 mod document;

@@ -4,15 +4,13 @@
 use super::network::Server;
 use agent_host_tests::patience::until;
 use agent_host_tests::process::puppet;
-use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::world::PATIENCE;
 use agent_host_tests::{Setup, World};
-use broker::By;
 use domain::egress::EgressGrant;
 use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
 use domain::grant::{Grant, PatternList, SecretGrant, SecretSlot, capability};
 use domain::id::SessionId;
 use domain::ruling::STEP;
-use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -160,9 +158,10 @@ async fn what_a_call_did_until_its_agent_cancelled_it_is_on_record() {
     )
     .await;
     until_asked(&server).await;
-    world.say("puppet", session, "enough").await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "said enough\nt cancelled");
+    assert_eq!(
+        world.turn("puppet", session, "enough").await,
+        "said enough\nt cancelled"
+    );
     is_on_record(&world, "cancelled by its agent").await;
 }
 
@@ -172,13 +171,7 @@ async fn what_a_call_did_until_its_user_cancelled_it_is_on_record() {
     let world = World::new(reaching(vec![server.grant()])).await;
     let session = begin(&world, json!([{ "start": [hanging(&server)] }])).await;
     until_asked(&server).await;
-    assert!(
-        world
-            .broker
-            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
-            .await
-            .unwrap()
-    );
+    assert!(world.cancel("puppet", session).await);
     world.idle(session).await;
     is_on_record(&world, "cancelled by its user").await;
 }
@@ -501,24 +494,8 @@ async fn an_agent_that_is_stepped_too_often_waits_and_the_ledger_says_so_once() 
         not_granted(&world).await,
         [plain("agents.step Limited limits callsPerMinuteMax")]
     );
-    assert!(
-        world
-            .store()
-            .session(session)
-            .await
-            .unwrap()
-            .unwrap()
-            .open_run
-            .is_some(),
-        "it waits"
-    );
-    assert!(
-        world
-            .broker
-            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
-            .await
-            .unwrap()
-    );
+    assert!(world.row(session).await.open_run.is_some(), "it waits");
+    assert!(world.cancel("puppet", session).await);
     world.idle(session).await;
 }
 
@@ -536,15 +513,17 @@ async fn the_same_code_under_two_names_has_the_limits_of_each() {
     let world = World::new(setup).await;
     for definition in ["puppet", "twin"] {
         let session = world.open(definition).await;
-        world
-            .say(
-                definition,
-                session,
-                &json!({ "steps": [{ "reply": "done" }] }).to_string(),
-            )
-            .await;
-        world.idle(session).await;
-        assert_eq!(world.last_reply(session).await, "done", "{definition}");
+        assert_eq!(
+            world
+                .turn(
+                    definition,
+                    session,
+                    &json!({ "steps": [{ "reply": "done" }] }).to_string()
+                )
+                .await,
+            "done",
+            "{definition}"
+        );
     }
     assert_eq!(not_granted(&world).await, []);
 }

@@ -1,18 +1,22 @@
 //! The limits on the usage and cost of turns: prices of models, limits of turns, budgets of work
 //! that is handed over, accounts of all that one message began.
+//!
+//! Usage of real turns: what the accounts were charged is what usage sums, over restarts.
 
 mod accounts;
 mod attempts;
-mod replies;
 
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
+use domain::account::Accounts;
 use domain::event::{BoundaryVerdict, Event};
 use domain::id::SessionId;
 use domain::operation::Performer;
+use domain::usage::{Day, UsageSum};
 use domain::user::UserId;
 use serde_json::{Value, json};
+use store::{UsageBy, UsageFilter};
 
 /// A model of which a token costs a millionth, and a puppet whose turns may cost so many.
 fn costing(cost_micros_max: u64) -> Setup {
@@ -55,13 +59,10 @@ async fn cost(world: &World) -> u64 {
 /// The tokens and the millionths that the first call of a model reserved.
 async fn reserved(world: &World) -> (u64, Option<u64>) {
     let started = world
-        .events()
+        .steps()
         .await
         .into_iter()
-        .filter_map(|event| match event {
-            Event::RunStepped(stepped) => Some(stepped.started),
-            _ => None,
-        });
+        .map(|stepped| stepped.started);
     let mut calls = started
         .flatten()
         .filter_map(|operation| match operation.performer {
@@ -198,9 +199,7 @@ async fn a_call_reserves_its_prompt_too_and_is_not_made_when_that_is_not_left() 
     // Sixteen thousand tokens of words, and four thousand for the reply.
     let said = json!({ "steps": [asks("a")], "padding": "x".repeat(64 << 10) });
     let session = world.open("puppet").await;
-    world.say("puppet", session, &said.to_string()).await;
-    world.idle(session).await;
-    let reported = world.last_reply(session).await;
+    let reported = world.turn("puppet", session, &said.to_string()).await;
     assert_eq!(
         reported,
         "a failed limit-reached: too few tokens are left of this turn's limit (tokensMax)"
@@ -226,8 +225,7 @@ async fn a_compaction_that_may_cost_too_much_asks_nobody_and_leaves_the_thread_a
     let session = world.open("puppet").await;
     for n in 0..4 {
         let said = json!([{ "reply": format!("{n} {}", "y".repeat(4_000)) }]);
-        world.play_in(session, &said).await;
-        world.idle(session).await;
+        world.played(session, &said).await;
     }
     world
         .broker
@@ -306,4 +304,67 @@ async fn work_that_is_cancelled_is_charged_what_it_is_known_to_have_used() {
         (1_000_000 - used) / 2,
         "neither nothing nor the whole share"
     );
+}
+
+fn everything() -> UsageFilter {
+    UsageFilter {
+        from: Day(0),
+        to: Day(u32::MAX),
+        user: None,
+        agent: None,
+        session: None,
+    }
+}
+
+/// The charges on the account of the first message, with all that came of it.
+async fn charged(world: &World) -> domain::budget::Amount {
+    let starts = world.starts().await;
+    let accounts: Accounts = starts[0].accounts();
+    let drawn = world.store().drawn(&accounts, None).await.unwrap();
+    drawn.others[0]
+}
+
+async fn total(world: &World) -> UsageSum {
+    world.store().usage_total(everything()).await.unwrap()
+}
+
+/// A model, a tool that another agent is called with, and that agent's model: all of it is usage,
+/// each in its session.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_usage_of_turns_is_what_their_account_was_charged() {
+    let mut setup = Setup {
+        price: Some(1.0),
+        ..Setup::default()
+    };
+    setup.limits.dispatch.call_depth_max = 3;
+    let mut world = World::new(setup).await;
+    let work = json!({ "steps": [
+        { "start": [{ "key": "m", "model": "be brief" }] },
+        { "reply": "done" },
+    ] });
+    let arguments = json!({ "target": "other", "content": work.to_string(), "wait": true });
+    world
+        .play(json!([
+            { "start": [{ "key": "a", "model": "be brief" }] },
+            { "start": [{ "key": "d", "tool": "dispatch_to_agent", "args": arguments }] },
+            { "start": [{ "key": "b", "model": "be brief" }] },
+        ]))
+        .await;
+    world.quiet().await;
+    let sum = total(&world).await;
+    assert_eq!(sum.amount(), charged(&world).await);
+    assert_eq!((sum.model_calls, sum.tool_calls), (3, 1), "{sum:?}");
+    assert!(sum.cost_micros > 0 && sum.unpriced_attempts == 0, "{sum:?}");
+    let by = |by| {
+        let store = world.store().clone();
+        async move { store.usage(by, everything(), None, 100).await.unwrap() }
+    };
+    let sessions = by(UsageBy::Session).await;
+    assert_eq!(sessions.len(), 2, "{sessions:?}");
+    let users = by(UsageBy::User).await;
+    assert_eq!(users.len(), 1, "work is done for who began it: {users:?}");
+    world = world.restart(|_| ()).await;
+    assert_eq!(total(&world).await, sum);
+    let rebuilt = world.store().rebuild().await.unwrap();
+    assert_eq!(rebuilt.replaced, []);
 }

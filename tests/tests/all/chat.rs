@@ -6,7 +6,7 @@
 
 mod terminal;
 
-use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, PATIENCE};
+use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, PATIENCE, tells};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
@@ -98,10 +98,7 @@ async fn a_key_for_reading_and_writing_is_enough_to_chat() {
         assert!(text(&refused.stderr).contains(missing), "{refused:?}");
     }
     let help = text(&folder.run(&["chat", "--help"]).await.stdout);
-    assert!(
-        help.contains("Needs a key with the scopes `read` and `write`"),
-        "{help}"
-    );
+    tells(&help, &["Needs a key with the scopes `read` and `write`"]);
     host.stop().await;
 }
 
@@ -373,9 +370,10 @@ async fn a_running_host_is_told_by_status_and_doctor() {
     assert!(!cache.exists(), "it changes nothing");
     assert_eq!(ill.status.code(), Some(1), "{ill:?}");
     let lines = text(&ill.stdout);
-    assert!(lines.contains("ok    components"), "{lines}");
-    assert!(lines.contains("fail  token"), "{lines}");
-    assert!(lines.contains("fix: chmod 600 "), "{lines}");
+    tells(
+        &lines,
+        &["ok    components", "fail  token", "fix: chmod 600 "],
+    );
     std::fs::write(folder.config_file(), "{ \"agent\": [] }").unwrap();
     let ill = doctor(&[]).await;
     assert_eq!(ill.status.code(), Some(1), "{ill:?}");

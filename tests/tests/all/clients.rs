@@ -4,9 +4,12 @@
 //! The programs stand in registries. They are fetched once for a target folder; where there is no
 //! registry, or no tool to ask one, the tests say that they are skipped. A generator for Rust is
 //! not among them: `progenitor` reads OpenAPI 3.0 only.
+//!
+//! Tests that the machine cannot run: skipped when that is known, and failed otherwise.
 
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host, puppet, puppets};
+use agent_host_tests::process::{Folder, Host, puppet, puppets, tells};
+use agent_host_tests::skip::found_or_known;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -250,4 +253,15 @@ fn only_a_registry_that_is_not_reached_skips_a_test() {
     ] {
         assert_eq!(reaches_no_registry(reported), expected, "{reported}");
     }
+}
+
+#[test]
+fn what_is_missing_is_skipped_only_when_that_is_known() {
+    let missing = || Err::<(), _>("no namespaces".to_owned());
+    assert_eq!(found_or_known(Ok(1), "A_VARIABLE", false), Some(1));
+    assert_eq!(found_or_known(missing(), "A_VARIABLE", true), None);
+    let said =
+        std::panic::catch_unwind(|| found_or_known(missing(), "A_VARIABLE", false)).unwrap_err();
+    let said = said.downcast_ref::<String>().unwrap();
+    tells(&said, &["no namespaces", "A_VARIABLE=1"]);
 }

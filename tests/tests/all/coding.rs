@@ -123,52 +123,6 @@ async fn code_is_analyzed_by_the_coder_with_real_files_and_summed_up_by_a_model(
     assert_eq!(ghost["error"]["code"], "TASK_FAILED", "{ghost}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_coder_writes_reviews_and_runs_code_for_whoever_delegates() {
-    let world = World::new(coding()).await;
-    let written = coded(
-        &world,
-        "generate_code",
-        json!({ "spec": "A constant.", "language": "javascript" }),
-    )
-    .await;
-    assert_eq!(
-        written["files"],
-        json!([{ "path": "src/a.js", "content": "export const a = 1;" }])
-    );
-    assert_eq!(written["refused"][0]["path"], "/etc/b", "{written}");
-
-    let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,3 @@\n fn f() {\n+    loop {}\n }\n";
-    let reviewed = coded(&world, "review_code", json!({ "diff": diff })).await;
-    assert_eq!(reviewed["findings"][0]["inDiff"], true, "{reviewed}");
-    assert_eq!(reviewed["findings"][1]["inDiff"], false, "{reviewed}");
-    assert_eq!(reviewed["summary"], "One fault.");
-
-    let ran = coded(
-        &world,
-        "execute_code",
-        json!({ "code": "console.log('hi'); [1, 2].map((x) => x * 2)", "language": "js" }),
-    )
-    .await;
-    assert_eq!(ran["status"], "completed", "{ran}");
-    assert_eq!(ran["value"], json!([2, 4]), "{ran}");
-    assert_eq!(ran["stdout"], "hi\n", "{ran}");
-
-    let unknown = delegated(
-        &world,
-        "execute_code",
-        json!({ "code": "1", "language": "cobol" }),
-    )
-    .await;
-    assert_eq!(unknown["success"], false, "{unknown}");
-    assert!(
-        unknown["error"]["message"]
-            .as_str()
-            .is_some_and(|message| message.contains("installed: javascript")),
-        "{unknown}"
-    );
-}
-
 /// A program that does its worst.
 struct Worst {
     code: &'static str,

@@ -2,11 +2,10 @@
 //! and what becomes of one that hangs, forks, floods, breaks off, writes elsewhere, or loses its
 //! host.
 
-mod keeping;
 mod telling;
 
 use agent_host_tests::guests::test_program;
-use agent_host_tests::process::{Folder, Host, program};
+use agent_host_tests::process::{Folder, Host, program, tells};
 use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};
 use llm::program::Enforcement;
 use serde_json::{Value, json};
@@ -276,10 +275,7 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     assert!(stepped.contains("\"input_tokens\":10"), "{stepped}");
     assert!(!stepped.contains("\"tool\":\"Read\""), "{stepped}");
     let reported = ledger(&host, &session).await;
-    assert!(
-        reported.contains("started") && reported.contains("ended"),
-        "{reported}"
-    );
+    tells(&reported, &["started", "ended"]);
     let started = host.story(&session, "operation.started.v1").await;
     assert_eq!(
         started.len(),
@@ -662,10 +658,7 @@ async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
     scene.nothing_is_left().await;
     let host = scene.start().await;
     let reported = scene.ended(&host, &session).await;
-    assert!(
-        reported.contains("the call was cut off, and nobody can tell"),
-        "{reported}"
-    );
+    tells(&reported, &["the call was cut off, and nobody can tell"]);
     assert_eq!(scene.begun(), ["hang"], "not started again");
     // The session goes on, with a program that is told everything.
     let said = host.turn(&session, "hello").gives(200).await.body;
@@ -712,10 +705,7 @@ async fn a_call_whose_model_became_a_program_is_not_repeated_either() {
 
     let host = scene.start().await;
     let reported = scene.ended(&host, &session).await;
-    assert!(
-        reported.contains("the call was cut off, and nobody can tell"),
-        "{reported}"
-    );
+    tells(&reported, &["the call was cut off, and nobody can tell"]);
     assert_eq!(scene.begun(), ["hang"], "not started again");
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }

@@ -3,10 +3,9 @@
 
 mod during;
 mod peer;
-mod trouble;
 
 use super::crash;
-use agent_host_tests::process::{Folder, Host, Session};
+use agent_host_tests::process::{Folder, Host, Session, shows};
 use domain::compaction::PREFACE;
 use domain::event::Event;
 use domain::operation::Performer;
@@ -145,13 +144,9 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
     let messages = seen["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 7, "{seen}");
     let last = messages.last().unwrap();
-    assert_eq!(
-        (&last["role"], &last["text"], &last["origin"]),
-        (
-            &json!("notice"),
-            &json!("summary 1"),
-            &json!("host:compaction")
-        )
+    shows(
+        last,
+        &json!({ "role": "notice", "text": "summary 1", "origin": "host:compaction" }),
     );
     let compaction = &last["compaction"];
     assert_eq!(
@@ -169,16 +164,10 @@ async fn a_thread_that_fills_nine_tenths_of_its_window_is_summarised() {
         .into_iter()
         .find(|it| !it["compacts"].is_null())
         .unwrap();
-    assert_eq!(
-        (&compacts["model"], &compacts["claimed"]),
-        (&json!("memory"), &json!([]))
-    );
-    assert_eq!(
-        (
-            &compacts["compacts"]["tokens_before"],
-            &compacts["compacts"]["through_message"]
-        ),
-        (&json!(3600), &json!(4))
+    shows(&compacts, &json!({ "model": "memory", "claimed": [] }));
+    shows(
+        &compacts,
+        &json!({ "compacts/tokens_before": 3600, "compacts/through_message": 4 }),
     );
     // It is in the ledger like every call of a model.
     let id = session.rsplit('/').next().unwrap();
@@ -274,10 +263,9 @@ async fn a_turn_says_which_inputs_it_answers_and_a_compaction_that_it_is_the_hos
     for (inputs, is_compaction) in expected.iter().rev() {
         let path = format!("/api/turns/{}", turn.as_str().unwrap());
         let shown = stage.host.get(&path).await.body;
-        assert_eq!(
-            (&shown["input_ids"], &shown["compaction"]),
-            (inputs, &json!(is_compaction)),
-            "{shown}"
+        shows(
+            &shown,
+            &json!({ "input_ids": inputs, "compaction": is_compaction }),
         );
         turn = shown["parent_turn_id"].clone();
     }

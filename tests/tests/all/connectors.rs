@@ -4,10 +4,8 @@
 
 mod conversation;
 mod direct;
-mod operating;
 mod restarts;
 mod scene;
-mod shown;
 mod telegram_server;
 mod trouble;
 mod unknown_senders;

@@ -1,6 +1,6 @@
 //! Conversations with the built-in agents, over real files.
 
-use agent_host_tests::process::{Folder, puppet, puppets};
+use agent_host_tests::process::{Folder, puppet, puppets, shows};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -13,14 +13,12 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
     let world = World::new(Setup::default()).await;
     std::fs::write(world.dir.path().join("files/notes.txt"), "milk and bread").unwrap();
     let session = world.open("assistant").await;
-    world.say("assistant", session, "read notes.txt").await;
-    world.idle(session).await;
-    let reply = world.last_reply(session).await;
+    let reply = world.turn("assistant", session, "read notes.txt").await;
     assert!(
         reply.starts_with("It says: {") && reply.contains("milk and bread"),
         "{reply}"
     );
-    let row = world.store().session(session).await.unwrap().unwrap();
+    let row = world.row(session).await;
     let assistant = world.store().agent(row.agent).await.unwrap().unwrap();
     let path = format!("{}/sub/0", assistant.agent.path);
     let worker = world.store().agent_at(&path).await.unwrap();
@@ -60,11 +58,7 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
 async fn the_assistant_has_no_tool_but_delegate() {
     let world = World::new(Setup::default()).await;
     world.create("assistant").await;
-    let view = world
-        .broker
-        .agent(&UserId::local(), &target("assistant"))
-        .await
-        .unwrap();
+    let view = world.agent("assistant").await;
     assert_eq!(view.tools, ["delegate"]);
 }
 
@@ -84,11 +78,7 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
             .await
             .unwrap();
         next = loop {
-            let view = world
-                .broker
-                .session(&UserId::local(), &target("tutor"), session, None)
-                .await
-                .unwrap();
+            let view = world.view("tutor", session).await;
             match view.asking.first().map(|asking| asking.tool_call_id) {
                 Some(other) if other != call => break Some(other),
                 _ if view.row.status == store::SessionStatus::Completed => break None,
@@ -96,13 +86,7 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
             }
         };
     }
-    let agent = world
-        .broker
-        .agent(&UserId::local(), &target("tutor"))
-        .await
-        .unwrap()
-        .row
-        .agent;
+    let agent = world.agent("tutor").await.row.agent;
     assert_eq!(
         (agent.active_session, agent.successful_completions),
         (None, 1)
@@ -140,29 +124,6 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_message_twice_is_taken_once() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("assistant").await;
-    let post = |text: &str| {
-        world
-            .broker
-            .post_message(world.message("assistant", session, text, Some("key-1")))
-    };
-    let first = post("hello").await.unwrap();
-    let again = post("hello").await.unwrap();
-    assert_eq!(
-        (again.input, again.position, again.replayed),
-        (first.input, first.position, true)
-    );
-    let Err(broker::Error::Refused(refusal)) = post("something else").await else {
-        panic!("it was accepted")
-    };
-    assert_eq!(refusal.code, "IDEMPOTENCY_KEY_REUSED");
-    world.idle(session).await;
-    assert_eq!(world.messages(session).await.len(), 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
     let agent = puppet();
     let (_folder, host) = Folder::serving(puppets(&json!([agent])), &["puppet"]).await;
@@ -179,9 +140,9 @@ async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
     };
     let first = post("k1", json!("hello")).gives(202).await;
     let receipt = first.body;
-    assert_eq!(
-        (&receipt["replayed"], &receipt["session_id"]),
-        (&json!(false), &json!(session))
+    shows(
+        &receipt,
+        &json!({ "replayed": false, "session_id": session }),
     );
     let position = receipt["position"].as_u64().unwrap();
     assert_eq!(
@@ -189,9 +150,9 @@ async fn a_message_is_accepted_once_however_often_it_is_sent_under_one_key() {
         format!("/api/agents/{agent}/stream?session={session}&after={position}")
     );
     let again = post("k1", json!("hello")).await.body;
-    assert_eq!(
-        (&again["input_id"], &again["replayed"]),
-        (&receipt["input_id"], &json!(true))
+    shows(
+        &again,
+        &json!({ "input_id": receipt["input_id"], "replayed": true }),
     );
     post("k1", json!("something else")).gives(409).await;
     let events = format!("/api/events?session={session}&after={}", position - 1);
@@ -207,10 +168,9 @@ async fn a_second_turn_builds_on_the_first() {
     let world = World::new(Setup::default()).await;
     let session = world.open("assistant").await;
     for _ in 0..3 {
-        world.say("assistant", session, "hello").await;
-        world.idle(session).await;
+        world.turn("assistant", session, "hello").await;
     }
-    let row = world.store().session(session).await.unwrap().unwrap();
+    let row = world.row(session).await;
     assert_eq!((row.revision, row.head_message), (3, 6));
     assert_eq!(
         world

@@ -4,8 +4,6 @@
 mod audit;
 mod client;
 mod conversation;
-mod follower;
-mod ledger;
 mod matrix;
 
 use agent_host_tests::guests::root;
@@ -15,11 +13,11 @@ use anyhow::{Context, Result, ensure};
 use audit::audit;
 use client::Client;
 pub(super) use client::rest;
+use client::{Ledger, Sent};
 use conversation::Conversation;
 pub(super) use conversation::turn;
 use domain::time::Timestamp;
 use futures::StreamExt;
-use ledger::{ChatSession, Ledger, Sent};
 use matrix::{AMONG_AGENTS, MATRIX, Matrix};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,7 +167,7 @@ async fn whatever_was_acknowledged_survives_ten_kills_at_random_moments() {
     folder.warm(&["puppet", "effects"]).await;
     let mut client = Client::start(folder, None).await.unwrap();
     let mut ledger = Ledger::default();
-    let mut exchanges: Vec<(ChatSession, Vec<Sent>)> = Vec::new();
+    let mut exchanges: Vec<(Session, Vec<Sent>)> = Vec::new();
     for _ in 0..4 {
         exchanges.push((client.open("puppet").await.unwrap(), Vec::new()));
     }

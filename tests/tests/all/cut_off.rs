@@ -5,7 +5,7 @@ mod provider;
 
 use agent_host_tests::guests::test_program;
 use agent_host_tests::peer::Peer;
-use agent_host_tests::process::{Folder, Host, puppet};
+use agent_host_tests::process::{Folder, Host, puppet, shows, tells};
 use provider::{KEY, provider};
 use serde_json::{Value, json};
 use std::os::unix::fs::OpenOptionsExt;
@@ -109,10 +109,7 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
             .iter()
             .find(|frame| frame.event == "content_complete");
         let complete = &complete.unwrap().data;
-        assert_eq!(
-            (&complete["content"], &complete["stop"]),
-            (&json!("Once upon"), &json!(stop))
-        );
+        shows(complete, &json!({ "content": "Once upon", "stop": stop }));
         // The next call of the same model is sent no mark.
         let said = say(&host, &session, &json!({ "content": "on", "model": model })).await;
         assert_eq!(said["outcome"], "replied", "{said}");
@@ -156,17 +153,16 @@ async fn a_call_of_a_model_that_fails_is_told_in_the_providers_own_words() {
     assert_eq!(said["outcome"], "failed", "{said}");
     let ended = host.story(&session, "run.ended.v1").await;
     let reason = ended[0]["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("limits the rate of calls of model `busy`")
-            && reason.contains("`locked` of provider `openai` (model-refused)"),
-        "{reason}"
+    tells(
+        &reason,
+        &[
+            "limits the rate of calls of model `busy`",
+            "`locked` of provider `openai` (model-refused)",
+        ],
     );
     // The event of the call has what each attempt was told.
     let attempts = json!(host.story(&session, "run.stepped.v1").await).to_string();
-    assert!(
-        attempts.contains("Incorrect API key provided"),
-        "{attempts}"
-    );
+    tells(&attempts, &["Incorrect API key provided"]);
     assert!(host.stop().await.success(), "{}", folder.log());
     let log = folder.log();
     let line = |words: &[&str]| {
@@ -309,10 +305,7 @@ async fn a_client_asks_for_json_and_gets_what_fits_its_schema() {
         (&json!("failed"), None)
     );
     let reported = said["error"]["message"].as_str().unwrap();
-    assert!(
-        reported.contains("the reply does not fit its schema"),
-        "{reported}"
-    );
+    tells(reported, &["the reply does not fit its schema"]);
     for (message, field) in [
         (
             json!({ "content": "who?", "reply_schema": { "type": "nonsense" } }),

@@ -1,5 +1,6 @@
 //! Delegations as a model sees them: results of every kind, through a model that calls `delegate`.
 
+use agent_host_tests::process::{shows, tells};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{By, PostMessage, PurgeOf, UploadFile};
@@ -40,9 +41,7 @@ async fn reported(setup: Setup, arguments: &str) -> Value {
     })
     .await;
     let session = world.open("assistant").await;
-    world.say("assistant", session, "go").await;
-    world.idle(session).await;
-    let reply = world.last_reply(session).await;
+    let reply = world.turn("assistant", session, "go").await;
     let result = reply.strip_prefix("It says: ").unwrap_or(&reply);
     serde_json::from_str(result).unwrap_or_else(|error| panic!("{error}: {reply}"))
 }
@@ -132,14 +131,9 @@ async fn a_delegation_that_ends_without_a_result_reaches_the_model_as_one() {
         (late, soon, "TASK_TIMEOUT", "TIMEOUT"),
     ] {
         let result = reported(setup, arguments).await;
-        assert_eq!(
-            (
-                &result["success"],
-                &result["error"]["code"],
-                &result["taskState"]
-            ),
-            (&json!(false), &json!(code), &json!(state)),
-            "{result}"
+        shows(
+            &result,
+            &json!({ "success": false, "error/code": code, "taskState": state }),
         );
         assert_eq!(result["error"]["retryable"], false, "{result}");
         assert!(result["taskId"].is_string(), "{result}");
@@ -204,9 +198,7 @@ reply = { calls = [{ tool = "read_file", arguments = { path = "/data/none.txt" }
     }))
     .await;
     let session = world.open("assistant").await;
-    world.say("assistant", session, "go").await;
-    world.idle(session).await;
-    let reply = world.last_reply(session).await;
+    let reply = world.turn("assistant", session, "go").await;
     assert!(reply.contains("was not made again"), "{reply}");
 }
 
@@ -356,8 +348,7 @@ async fn delegations_of_one_reply_beyond_the_calls_that_are_left_name_the_limit(
         }))
         .await;
         let session = world.open("assistant").await;
-        world.say("assistant", session, "go").await;
-        world.idle(session).await;
+        world.turn("assistant", session, "go").await;
         let messages = world.messages(session).await;
         let results: Vec<Value> = messages
             .iter()
@@ -437,10 +428,7 @@ async fn a_delegation_that_waits_for_room_ends_at_its_deadline() {
         delegate("b", &json!({ "timeout": 300 })),
     ];
     let reported = world.play(json!([{ "start": calls }])).await.join("\n");
-    assert!(
-        reported.contains("b parts") && reported.contains("TASK_TIMEOUT"),
-        "{reported}"
-    );
+    tells(&reported, &["b parts", "TASK_TIMEOUT"]);
     world.quiet().await;
 }
 
@@ -481,13 +469,8 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
         (session, "8 bytes", vec![shown]),
         (elsewhere, "no blob", Vec::new()),
     ] {
-        world.say("puppet", caller, &steps).await;
-        world.idle(caller).await;
-        let reported = world.last_reply(caller).await;
-        assert!(
-            reported.contains(&format!(r#""output":"{output}""#)),
-            "{reported}"
-        );
+        let reported = world.turn("puppet", caller, &steps).await;
+        tells(&reported, &[&format!(r#""output":"{output}""#)]);
         let of_task = world.starts().await.pop().unwrap().session;
         let messages = world.messages(of_task).await;
         let content: Value = serde_json::from_str(&messages[0].text()).unwrap();
@@ -536,8 +519,7 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
     let digest = Digest::of(whole.as_bytes());
     let bytes = whole.len();
     let session = world.open("assistant").await;
-    world.say("assistant", session, "go").await;
-    world.idle(session).await;
+    world.turn("assistant", session, "go").await;
     let messages = world.messages(session).await;
     let reported = messages
         .iter()
@@ -549,14 +531,11 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
         output.starts_with("m message begin") && output.ends_with("end") && output.len() < 10_000,
         "{output}"
     );
-    assert_eq!(
-        (&result["success"], &result["taskState"], &result["blob"]),
-        (
-            &json!(true),
-            &json!("COMPLETED"),
-            &json!({ "digest": digest.reference(), "bytes": bytes, "mediaType": "text/plain" })
-        )
-    );
+    let expected = json!({
+        "success": true, "taskState": "COMPLETED",
+        "blob": { "digest": digest.reference(), "bytes": bytes, "mediaType": "text/plain" },
+    });
+    shows(&result, &expected);
     assert!(result["taskId"].is_string() && result["metadata"]["agentId"].is_string());
     assert_eq!(
         reported.parts[1],
@@ -647,9 +626,8 @@ async fn what_was_read_for_a_session_is_read_again_after_its_purge() {
     let reads = json!([{ "start": [delegate("a", &json!({}))] }]);
     let session = world.open("puppet").await;
     let script = json!({ "steps": reads }).to_string();
-    world.say("puppet", session, &script).await;
-    world.idle(session).await;
-    let agent = world.store().session(session).await.unwrap().unwrap().agent;
+    world.turn("puppet", session, &script).await;
+    let agent = world.row(session).await.agent;
     let me = UserId::local();
     let puppet = target("puppet");
     let deleting = world.broker.delete_session(By::from(&me), &puppet, session);

@@ -3,7 +3,7 @@
 
 use agent_host_demo_site::Site;
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, PATIENCE};
+use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, PATIENCE, tells};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
@@ -229,8 +229,7 @@ async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_i
     ];
     for fact in facts {
         let kept = demo.say(&session, &format!("Remember that {fact}.")).await;
-        assert!(kept.contains("for this chat"), "{kept}");
-        assert!(kept.contains("quiet for five seconds"), "{kept}");
+        tells(&kept, &["for this chat", "quiet for five seconds"]);
         let reported = demo.say(&session, asked).await;
         assert_eq!(reported, format!("You said it in this chat: {fact}."));
     }

@@ -250,25 +250,30 @@ async fn what_the_built_in_sessions_are_opened_with_is_described_as_their_guests
 
 /// Looks at everything that an agent and its sessions have.
 async fn inspect_agent(asked: &mut ApiRequests<'_>, agent: &str) {
-    for path in [
-        "",
-        "/preferences",
-        "/history",
-        "/sessions",
-        "/sessions?status=terminated",
-        "/sessions?pinned=true",
-    ] {
-        asked.get(&format!("{agent}{path}")).await;
-    }
+    let lines = [
+        "GET {agent}",
+        "GET {agent}/preferences",
+        "GET {agent}/history",
+        "GET {agent}/sessions",
+        "GET {agent}/sessions?status=terminated",
+        "GET {agent}/sessions?pinned=true",
+    ];
+    asked.all(&[("{agent}", agent)], &lines).await;
     let sessions = asked.get(&format!("{agent}/sessions")).await;
     for session in sessions["sessions"].as_array().unwrap() {
         let id = session["session_id"].as_str().unwrap();
-        for path in ["", "/items", "/inputs", "/tree", "/files", "/stats"] {
-            asked.get(&format!("{agent}/sessions/{id}{path}")).await;
-        }
-        asked.get(&format!("/api/sessions/{id}")).await;
-        asked.get(&format!("/api/session/{id}")).await;
-        asked.get(&format!("/api/session/{id}/state")).await;
+        let lines = [
+            "GET {agent}/sessions/{id}",
+            "GET {agent}/sessions/{id}/items",
+            "GET {agent}/sessions/{id}/inputs",
+            "GET {agent}/sessions/{id}/tree",
+            "GET {agent}/sessions/{id}/files",
+            "GET {agent}/sessions/{id}/stats",
+            "GET /api/sessions/{id}",
+            "GET /api/session/{id}",
+            "GET /api/session/{id}/state",
+        ];
+        asked.all(&[("{agent}", agent), ("{id}", id)], &lines).await;
         if let Some(turn) = session["turn_id"].as_str() {
             asked.get(&format!("/api/turns/{turn}")).await;
         }
@@ -323,23 +328,16 @@ async fn chat(asked: &mut ApiRequests<'_>, agent: &str) -> String {
         .post(&format!("{session}/messages?wait_s=60"), said)
         .await;
     assert_eq!(replied["outcome"], "replied", "{replied}");
-    let rules = json!({ "mode": "collect", "debounce_ms": "1s" });
-    asked
-        .ask(Method::PUT, &format!("{session}/queue"), rules)
-        .await;
-    asked
-        .post(
-            &format!("{session}/messages"),
-            json!({ "content": "/queue followup" }),
-        )
-        .await;
-    let changes = json!({ "pinned": true, "attributes": { "colour": "black" } });
-    asked.ask(Method::PATCH, &session, changes).await;
-    let panels = json!([{ "panel_id": "p", "panel_type": "artifacts" }]);
-    let pushed = json!({ "type": "panel_inventory", "panels": panels });
-    asked.post(&format!("{session}/panels"), pushed).await;
     let id = opened["session_id"].as_str().unwrap();
-    asked.get(&format!("{agent}/prompt?session={id}")).await;
+    let lines = [
+        r#"PUT {session}/queue {"mode":"collect","debounce_ms":"1s"}"#,
+        r#"POST {session}/messages {"content":"/queue followup"}"#,
+        r#"PATCH {session} {"pinned":true,"attributes":{"colour":"black"}}"#,
+        r#"POST {session}/panels {"type":"panel_inventory","panels":[{"panel_id":"p","panel_type":"artifacts"}]}"#,
+        "GET {agent}/prompt?session={id}",
+    ];
+    let names = [("{session}", &*session), ("{agent}", agent), ("{id}", id)];
+    asked.all(&names, &lines).await;
     let choice = json!({ "prompt": "?", "options": ["a", "b"] });
     let asks = json!({ "key": "q", "client": "multiple_choice", "props": choice, "lock": true });
     asked
@@ -360,29 +358,25 @@ async fn chat(asked: &mut ApiRequests<'_>, agent: &str) -> String {
     let input = format!("{session}/inputs/{}", waits["input_id"].as_str().unwrap());
     asked.get(&input).await;
     inspect_agent(asked, agent).await;
-    asked
-        .ask(
-            Method::DELETE,
-            &format!("{input}?reason=changed"),
-            Value::Null,
-        )
-        .await;
-    asked
-        .post(&format!("{session}/cancel"), json!({ "waiting": true }))
-        .await;
-    asked
-        .ask(Method::DELETE, &format!("{session}/queue"), Value::Null)
-        .await;
+    let lines = [
+        "DELETE {input}?reason=changed",
+        r#"POST {session}/cancel {"waiting":true}"#,
+        "DELETE {session}/queue",
+    ];
+    let names = [("{session}", &*session), ("{input}", &*input)];
+    asked.all(&names, &lines).await;
     let fork = asked
         .post(&format!("{session}/fork"), json!({ "message": 2 }))
         .await;
     let fork = fork["session_id"].as_str().unwrap().to_owned();
-    asked.get(&format!("{session}/diff?with={fork}")).await;
-    asked.get("/api/search?q=zebra").await;
-    let to = json!({ "to": { "session": fork }, "content": "zebra", "priority": "low" });
-    asked.post("/api/messages", to).await;
-    let smart = json!({ "to": { "smart": { "about": "zebra" } }, "content": "zebra" });
-    asked.post("/api/messages", smart).await;
+    let lines = [
+        "GET {session}/diff?with={fork}",
+        "GET /api/search?q=zebra",
+        r#"POST /api/messages {"to":{"session":"{fork}"},"content":"zebra","priority":"low"}"#,
+        r#"POST /api/messages {"to":{"smart":{"about":"zebra"}},"content":"zebra"}"#,
+    ];
+    let names = [("{session}", &*session), ("{fork}", &*fork)];
+    asked.all(&names, &lines).await;
     session
 }
 
@@ -394,71 +388,46 @@ async fn administer(asked: &mut ApiRequests<'_>, agent: &str) {
     let key = format!("/api/keys/{}?reason=done", key["id"].as_str().unwrap());
     asked.ask(Method::DELETE, &key, Value::Null).await;
     asked.get("/api/keys?user=ada").await;
-    let connector = "/api/users/ada/connectors/site:1";
-    asked.ask(Method::PUT, connector, Value::Null).await;
-    asked.get("/api/users/ada/connectors").await;
-    asked.ask(Method::DELETE, connector, Value::Null).await;
-    asked
-        .post(
-            &format!("{agent}/assign"),
-            json!({ "user_id": "ada", "role": "mentee" }),
-        )
-        .await;
-    let assignment = format!("{agent}/assignments/ada");
-    asked
-        .ask(Method::PUT, &assignment, json!({ "role": "observer" }))
-        .await;
-    asked.ask(Method::DELETE, &assignment, Value::Null).await;
-    for preferences in [
-        json!({ "preferences": { "pace": "slow" } }),
-        json!({ "mine": { "name": "Ada" } }),
-    ] {
-        asked
-            .ask(Method::PATCH, &format!("{agent}/preferences"), preferences)
-            .await;
-    }
-    let changes = json!({ "name": "Renamed", "config": { "description": "It teaches." } });
-    asked.ask(Method::PATCH, agent, changes).await;
-    for path in [
-        "/api/me",
-        "/api/models",
-        "/api/agents",
-        "/api/paths",
-        "/api/paths/fetch",
-        "/api/personas",
-        "/api/definitions",
-        "/api/definitions/teaches",
-        "/api/sessions",
-        "/api/components",
-        "/api/audit?limit=1000",
-        "/api/store",
-        "/api/clock",
-        "/api/dead-letters",
-        "/api/tasks",
-        "/api/tasks/stats",
-        "/api/config/pending",
-        "/api/quarantine",
-        "/api/rebuilds",
-        "/api/session",
-    ] {
-        asked.get(path).await;
-    }
-    for path in [
-        "/api/backups",
-        "/api/verifications",
-        "/api/rebuilds",
-        "/api/clock/confirm",
-        "/api/config/reload",
-    ] {
-        asked.post(path, Value::Null).await;
-    }
-    // A message to nobody, and one to all.
-    asked
-        .post("/api/messages", json!({ "content": "zebra" }))
-        .await;
-    asked
-        .post("/api/paths/messages", json!({ "content": "zebra" }))
-        .await;
+    let lines = [
+        "PUT /api/users/ada/connectors/site:1",
+        "GET /api/users/ada/connectors",
+        "DELETE /api/users/ada/connectors/site:1",
+        r#"POST {agent}/assign {"user_id":"ada","role":"mentee"}"#,
+        r#"PUT {agent}/assignments/ada {"role":"observer"}"#,
+        "DELETE {agent}/assignments/ada",
+        r#"PATCH {agent}/preferences {"preferences":{"pace":"slow"}}"#,
+        r#"PATCH {agent}/preferences {"mine":{"name":"Ada"}}"#,
+        r#"PATCH {agent} {"name":"Renamed","config":{"description":"It teaches."}}"#,
+        "GET /api/me",
+        "GET /api/models",
+        "GET /api/agents",
+        "GET /api/paths",
+        "GET /api/paths/fetch",
+        "GET /api/personas",
+        "GET /api/definitions",
+        "GET /api/definitions/teaches",
+        "GET /api/sessions",
+        "GET /api/components",
+        "GET /api/audit?limit=1000",
+        "GET /api/store",
+        "GET /api/clock",
+        "GET /api/dead-letters",
+        "GET /api/tasks",
+        "GET /api/tasks/stats",
+        "GET /api/config/pending",
+        "GET /api/quarantine",
+        "GET /api/rebuilds",
+        "GET /api/session",
+        "POST /api/backups",
+        "POST /api/verifications",
+        "POST /api/rebuilds",
+        "POST /api/clock/confirm",
+        "POST /api/config/reload",
+        // A message to nobody, and one to all.
+        r#"POST /api/messages {"content":"zebra"}"#,
+        r#"POST /api/paths/messages {"content":"zebra"}"#,
+    ];
+    asked.all(&[("{agent}", agent)], &lines).await;
     go_and_come_back(asked, agent).await;
     asked
         .post(&format!("{agent}/archive"), json!({ "fresh": true }))

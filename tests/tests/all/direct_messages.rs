@@ -1,7 +1,7 @@
 //! Agents that talk: to each other's sessions, back to their callers, and never in a circle.
 
 use agent_host_tests::patience::until;
-use agent_host_tests::process::script;
+use agent_host_tests::process::{script, shows, tells};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
@@ -52,6 +52,18 @@ fn message(key: &str, to: &str, content: &str) -> Value {
     )
 }
 
+/// Sends a message with more arguments, and waits for its result.
+async fn sent(world: &World, to: &str, content: &str, more: Value) -> Value {
+    let steps = start(&[message_with(to, content, more)]);
+    result(&world.play(steps).await, "m")
+}
+
+fn message_with(to: &str, content: &str, mut more: Value) -> Value {
+    more["agentId"] = json!(to);
+    more["content"] = json!(content);
+    call("m", "agents_message", &more)
+}
+
 fn start(operations: &[Value]) -> Value {
     json!([{ "until": "all", "start": operations }])
 }
@@ -88,23 +100,14 @@ fn session_of(result: &Value) -> SessionId {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_answered_in_the_other_agents_own_session_which_is_found_again() {
     let world = World::new(Setup::default()).await;
-    let first = result(
-        &world
-            .play(start(&[message("m", "other", &says("hello"))]))
-            .await,
-        "m",
+    let first = sent(&world, "other", &says("hello"), json!({})).await;
+    shows(
+        &first,
+        &json!({ "mode": "sync", "status": "complete", "agentId": "other" }),
     );
-    assert_eq!(
-        (&first["mode"], &first["status"], &first["agentId"]),
-        (&json!("sync"), &json!("complete"), &json!("other"))
-    );
-    assert_eq!(
-        (
-            &first["response"],
-            &first["created"],
-            &first["toolCallCount"]
-        ),
-        (&json!("hello"), &json!(true), &json!(0))
+    shows(
+        &first,
+        &json!({ "response": "hello", "created": true, "toolCallCount": 0 }),
     );
     assert_eq!(first["sessionName"], first["sessionId"]);
     assert!(
@@ -112,22 +115,24 @@ async fn a_message_is_answered_in_the_other_agents_own_session_which_is_found_ag
         "the response is stored in the target's session"
     );
 
-    let latest = call(
-        "m",
-        "agents_message",
-        &json!({ "agentId": "other", "content": says("again"), "session": "latest" }),
+    let second = sent(
+        &world,
+        "other",
+        &says("again"),
+        json!({ "session": "latest" }),
+    )
+    .await;
+    shows(
+        &second,
+        &json!({ "sessionId": first["sessionId"], "created": false }),
     );
-    let second = result(&world.play(start(&[latest])).await, "m");
-    assert_eq!(
-        (&second["sessionId"], &second["created"]),
-        (&first["sessionId"], &json!(false))
-    );
-    let created = call(
-        "m",
-        "agents_message",
-        &json!({ "agentId": "other", "content": says("new"), "session": "create" }),
-    );
-    let third = result(&world.play(start(&[created])).await, "m");
+    let third = sent(
+        &world,
+        "other",
+        &says("new"),
+        json!({ "session": "create" }),
+    )
+    .await;
     assert_ne!(third["sessionId"], first["sessionId"]);
     let explicit =
         json!({ "agentId": "other", "content": says("here"), "session": first["sessionId"] });
@@ -137,9 +142,9 @@ async fn a_message_is_answered_in_the_other_agents_own_session_which_is_found_ag
             .await,
         "m",
     );
-    assert_eq!(
-        (&fourth["sessionId"], &fourth["response"]),
-        (&first["sessionId"], &json!("here"))
+    shows(
+        &fourth,
+        &json!({ "sessionId": first["sessionId"], "response": "here" }),
     );
 }
 
@@ -207,11 +212,7 @@ async fn a_message_to_nobody_or_into_no_session_is_refused_with_the_designs_code
 async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let asked = call(
-        "m",
-        "agents_message",
-        &json!({ "agentId": "other", "content": later("much later"), "mode": "async" }),
-    );
+    let asked = message_with("other", &later("much later"), json!({ "mode": "async" }));
     world.play_in(session, &start(&[asked])).await;
     world.until(session, |row| row.revision >= 1).await;
     let reply = world.last_reply(session).await;
@@ -226,7 +227,7 @@ async fn an_async_message_starts_at_once_and_its_answer_comes_as_a_message() {
             "sessionName": target, "created": true, "responseId": input,
         })
     );
-    let row = world.store().session(target).await.unwrap().unwrap();
+    let row = world.row(target).await;
     assert_eq!(row.revision, 0, "it was told before there was an answer");
     let (accepted, _) = world.store().input(input).await.unwrap().unwrap();
     assert_eq!(accepted.session, target, "by its id the turn is found");
@@ -320,20 +321,10 @@ async fn a_message_between_agents_is_a_users_message_in_the_targets_own_scope() 
     let own = world.play(steps.clone()).await;
     assert_eq!(outcome(&own, "p"), "denied", "the sender may not do it");
     assert_eq!(world.effects(), Vec::<String>::new());
-    let denied = result(
-        &world
-            .play(start(&[message("m", "third", &script(&steps))]))
-            .await,
-        "m",
-    );
+    let denied = sent(&world, "third", &script(&steps), json!({})).await;
     assert_eq!(denied["response"], "p denied", "{denied}");
     assert_eq!(world.effects(), Vec::<String>::new());
-    let done = result(
-        &world
-            .play(start(&[message("m", "other", &script(&steps))]))
-            .await,
-        "m",
-    );
+    let done = sent(&world, "other", &script(&steps), json!({})).await;
     assert!(
         done["response"].as_str().unwrap().starts_with("p parts"),
         "{done}"
@@ -354,34 +345,18 @@ async fn a_messages_timeout_does_not_cancel_the_turn_in_the_targets_session() {
     let session = world.open("puppet").await;
     let slow =
         script(&json!([{ "start": [{ "key": "t", "timer": 2_500 }] }, { "reply": "slowly" }]));
-    let asked = call(
-        "m",
-        "agents_message",
-        &json!({ "agentId": "other", "content": slow, "timeout": 1 }),
-    );
+    let asked = message_with("other", &slow, json!({ "timeout": 1 }));
     world.play_in(session, &start(&[asked])).await;
     world.until(session, |row| row.revision >= 1).await;
-    let lines: Vec<String> = world
-        .last_reply(session)
-        .await
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let lines: Vec<String> = world.report(session).await;
     let result = result(&lines, "m");
-    assert_eq!(
-        (&result["status"], &result["timeoutSeconds"]),
-        (&json!("timeout"), &json!(1))
+    shows(
+        &result,
+        &json!({ "status": "timeout", "timeoutSeconds": 1 }),
     );
     let target = session_of(&result);
     assert!(
-        world
-            .store()
-            .session(target)
-            .await
-            .unwrap()
-            .unwrap()
-            .open_run
-            .is_some(),
+        world.row(target).await.open_run.is_some(),
         "it is at work still"
     );
     world.quiet().await;
@@ -404,12 +379,13 @@ async fn a_busy_target_takes_the_message_as_a_turn_of_its_own_once_it_is_free() 
         )
         .await;
     world.until(busy, |row| row.open_run.is_some()).await;
-    let latest = call(
-        "m",
-        "agents_message",
-        &json!({ "agentId": "other", "content": says("second"), "session": "latest" }),
-    );
-    let result = result(&world.play(start(&[latest])).await, "m");
+    let result = sent(
+        &world,
+        "other",
+        &says("second"),
+        json!({ "session": "latest" }),
+    )
+    .await;
     assert_eq!(
         (result["response"].as_str(), session_of(&result)),
         (Some("second"), busy)
@@ -419,10 +395,7 @@ async fn a_busy_target_takes_the_message_as_a_turn_of_its_own_once_it_is_free() 
         text.find("first\n").unwrap() < text.find("second\n").unwrap(),
         "{text}"
     );
-    assert_eq!(
-        world.store().session(busy).await.unwrap().unwrap().revision,
-        2
-    );
+    assert_eq!(world.row(busy).await.revision, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -446,17 +419,7 @@ async fn a_reply_to_the_caller_lets_it_go_on_while_the_turn_goes_on() {
         .find(|start| start.session != session)
         .unwrap()
         .session;
-    assert!(
-        world
-            .store()
-            .session(child)
-            .await
-            .unwrap()
-            .unwrap()
-            .open_run
-            .is_some(),
-        "it goes on"
-    );
+    assert!(world.row(child).await.open_run.is_some(), "it goes on");
     world.quiet().await;
     let ends: Vec<TurnEnd> = world
         .events()
@@ -486,17 +449,10 @@ async fn a_message_is_replied_to_early_in_its_own_terms() {
         { "start": [call("r", "reply_to_caller", &json!({ "content": "early" }))] },
         { "reply": "late" },
     ]));
-    let result = result(
-        &world.play(start(&[message("m", "other", &early)])).await,
-        "m",
-    );
-    assert_eq!(
-        (
-            &result["status"],
-            &result["response"],
-            &result["toolCallCount"]
-        ),
-        (&json!("complete"), &json!("early"), &json!(0))
+    let result = sent(&world, "other", &early, json!({})).await;
+    shows(
+        &result,
+        &json!({ "status": "complete", "response": "early", "toolCallCount": 0 }),
     );
 }
 
@@ -622,33 +578,15 @@ async fn a_message_is_completed_once_whichever_side_is_cut_off() {
     }
     world.idle(session).await;
     world.quiet().await;
-    let lines: Vec<String> = world
-        .last_reply(session)
-        .await
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let lines: Vec<String> = world.report(session).await;
     assert_eq!(outcome(&lines, "d"), "parts early");
     assert_eq!(result(&lines, "m")["response"], json!("once"));
-    assert_eq!(
-        world
-            .store()
-            .session(session)
-            .await
-            .unwrap()
-            .unwrap()
-            .revision,
-        1,
-        "nothing came twice"
-    );
+    assert_eq!(world.row(session).await.revision, 1, "nothing came twice");
     let handed = world
-        .events()
+        .steps()
         .await
         .into_iter()
-        .filter_map(|event| match event {
-            Event::RunStepped(stepped) => Some(stepped.started),
-            _ => None,
-        });
+        .map(|stepped| stepped.started);
     let handed = handed
         .flatten()
         .filter(|operation| matches!(operation.performer, Performer::Agent { .. }))
@@ -668,13 +606,7 @@ async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down()
     let session = world.open("puppet").await;
     world.say("puppet", session, &below(&below(&long))).await;
     until(async || world.starts().await.len() >= 3).await;
-    assert!(
-        world
-            .broker
-            .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
-            .await
-            .unwrap()
-    );
+    assert!(world.cancel("puppet", session).await);
     world.quiet().await;
     let aborted =
         world.events().await.into_iter().filter(
@@ -802,14 +734,7 @@ async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_its_agent(
     })
     .await;
     world.create("puppet").await;
-    let path = world
-        .broker
-        .agent(&UserId::local(), &target("puppet"))
-        .await
-        .unwrap()
-        .row
-        .agent
-        .path;
+    let path = world.agent("puppet").await.row.agent.path;
     let puts = script(&json!([{ "start": [{ "key": "t", "tool": "put" }] }]));
     for named in ["puppet", path.as_str()] {
         let arguments = json!({ "agentId": named, "content": puts, "session": "create" });
@@ -853,19 +778,8 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
         .await;
     world.until(busy, |row| row.open_run.is_some()).await;
     let session = world.open("puppet").await;
-    let latest = call(
-        "m",
-        "agents_message",
-        &json!({ "agentId": "other", "content": says("never"), "session": "latest" }),
-    );
-    let path = world
-        .broker
-        .agent(&UserId::local(), &target("other"))
-        .await
-        .unwrap()
-        .row
-        .agent
-        .path;
+    let latest = message_with("other", &says("never"), json!({ "session": "latest" }));
+    let path = world.agent("other").await.row.agent.path;
     let waits = call(
         "w",
         "dispatch_to_agent",
@@ -888,12 +802,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
         .await
         .unwrap();
     world.idle(session).await;
-    let reply: Vec<String> = world
-        .last_reply(session)
-        .await
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let reply: Vec<String> = world.report(session).await;
     assert!(
         outcome(&reply, "m").starts_with("failed agent-message-failed: ")
             && outcome(&reply, "m").contains("archived"),
@@ -951,10 +860,7 @@ async fn a_conversation_is_handed_over_with_its_subject_and_comes_back_summarise
     world.say("other", there, &script(&steps)).await;
     world.quiet().await;
     let text = heard(&world, there).await;
-    assert!(
-        text.contains("what is it about?\n") && text.contains("that was all\n"),
-        "{text}"
-    );
+    tells(&text, &["what is it about?\n", "that was all\n"]);
     assert!(heard(&world, session).await.contains("\nin short: done\n"));
 }
 
@@ -966,25 +872,15 @@ async fn agents_of_any_component_talk_to_each_other_through_a_model_or_by_themse
     setup.definitions[2]["toolAllowlist"] = json!(["agents_message"]);
     let world = World::new(setup).await;
     let session = world.open("assistant").await;
-    world
-        .say(
+    let reply = world
+        .turn(
             "assistant",
             session,
             &format!("ask {}", says("as you wish")),
         )
         .await;
-    world.idle(session).await;
-    let reply = world.last_reply(session).await;
-    assert!(
-        reply.contains(r#""status":"complete""#) && reply.contains("as you wish"),
-        "{reply}"
-    );
-    let back = result(
-        &world
-            .play(start(&[message("m", "assistant", "hello")]))
-            .await,
-        "m",
-    );
+    tells(&reply, &[r#""status":"complete""#, "as you wish"]);
+    let back = sent(&world, "assistant", "hello", json!({})).await;
     assert_eq!(back["response"], json!("hello from the model"));
 }
 
@@ -1008,9 +904,8 @@ async fn a_long_answer_stays_whole_in_a_blob_and_its_calls_are_named_with_their_
     let world = World::new(setup).await;
     let session = world.open("assistant").await;
     world
-        .say("assistant", session, &format!("ask {works}"))
+        .turn("assistant", session, &format!("ask {works}"))
         .await;
-    world.idle(session).await;
     let messages = world.messages(session).await;
     let reported = messages
         .iter()
@@ -1021,10 +916,7 @@ async fn a_long_answer_stays_whole_in_a_blob_and_its_calls_are_named_with_their_
     };
     assert!(text.len() <= domain::limits::INLINE_TEXT_BYTES_MAX);
     let result: Value = serde_json::from_str(text).unwrap();
-    assert_eq!(
-        (&result["status"], &result["truncated"]),
-        (&json!("complete"), &json!(true))
-    );
+    shows(&result, &json!({ "status": "complete", "truncated": true }));
     let domain::message::Part::Blob { digest, size, .. } = &reported.parts[1] else {
         panic!("{reported:?}")
     };

@@ -2,7 +2,7 @@
 
 use agent_host_tests::guests::test_program;
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::Folder;
+use agent_host_tests::process::{Folder, shows, tells};
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{By, NewSession, PostMessage};
@@ -169,15 +169,16 @@ async fn a_tree_of_agents_has_eight_dispatches_open_whichever_turn_asks() {
     // never concerned.
     let short = json!({ "key": "s", "agent": "other", "text": r#"{"steps":[{"reply":"done"}]}"# });
     let other = world.open("other").await;
-    world
-        .say(
-            "other",
-            other,
-            &json!({ "steps": [{ "start": [short] }] }).to_string(),
-        )
-        .await;
-    world.idle(other).await;
-    assert_eq!(world.last_reply(other).await, "s parts done");
+    assert_eq!(
+        world
+            .turn(
+                "other",
+                other,
+                &json!({ "steps": [{ "start": [short] }] }).to_string()
+            )
+            .await,
+        "s parts done"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -387,12 +388,7 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
 }
 
 async fn sorted(world: &World, session: SessionId) -> Vec<String> {
-    let mut reported: Vec<String> = world
-        .last_reply(session)
-        .await
-        .lines()
-        .map(str::to_owned)
-        .collect();
+    let mut reported: Vec<String> = world.report(session).await;
     reported.sort_unstable();
     reported
 }
@@ -429,26 +425,16 @@ async fn configured_limits_are_in_effect_and_a_late_reply_too_many_is_listed() {
         text.contains("(hopsMax)").then_some(text)
     })
     .await;
-    assert!(
-        listed.contains("too late") && listed.contains("0 times in a row"),
-        "{listed}"
-    );
+    tells(&listed, &["too late", "0 times in a row"]);
     let id = listed.split_whitespace().next().unwrap();
     let one = host.get(&format!("/api/dead-letters/{id}")).await.body;
-    assert_eq!(
-        (
-            &one["input_id"],
-            &one["source"]["kind"],
-            &one["source"]["from"]
-        ),
-        (&json!(id), &json!("late_reply"), &json!("other"))
+    shows(
+        &one,
+        &json!({ "input_id": id, "source/kind": "late_reply", "source/from": "other" }),
     );
     let shown = String::from_utf8_lossy(&folder.run(&["dead-letter", "show", id]).await.stdout)
         .into_owned();
-    assert!(
-        shown.contains("(hopsMax)") && shown.contains("late_reply") && shown.contains("too late"),
-        "{shown}"
-    );
+    tells(&shown, &["(hopsMax)", "late_reply", "too late"]);
     let messages = host.get(&path).await.body.to_string();
     assert!(messages.contains("of 1 (childrenMax)"), "{messages}");
 }

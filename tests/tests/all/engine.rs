@@ -1,4 +1,6 @@
 //! The step engine: every kind of operation, alone and together, with any and all, cancel and hear.
+//!
+//! The number of commits, and therefore fsyncs, of a turn.
 
 use agent_host_tests::{Setup, World};
 use broker::{By, Respond, Target};
@@ -58,10 +60,8 @@ async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
     ]);
     world.play_in(session, &steps).await;
     world.until(session, |row| row.open_run.is_some()).await;
-    world.say("puppet", session, "are you there?").await;
-    world.idle(session).await;
     assert_eq!(
-        world.last_reply(session).await,
+        world.turn("puppet", session, "are you there?").await,
         "said are you there?\nlong cancelled"
     );
 }
@@ -76,8 +76,7 @@ async fn interrupted(world: &World) -> Vec<String> {
     ]);
     world.play_in(session, &steps).await;
     world.until(session, |row| row.open_run.is_some()).await;
-    world.say("puppet", session, "one more thing").await;
-    world.idle(session).await;
+    world.turn("puppet", session, "one more thing").await;
     world
         .messages(session)
         .await
@@ -185,8 +184,7 @@ async fn a_step_that_wants_to_remember_more_than_there_is_room_for_is_refused() 
     for key in ["x", "y", "z"] {
         let keys = json!({ key: "-".repeat(24_000) });
         let steps = json!([{ "reply": "done", "effects": [{ "prefer_for_user": keys }] }]);
-        world.play_in(session, &steps).await;
-        world.idle(session).await;
+        world.played(session, &steps).await;
     }
     let row = world.idle(session).await;
     let agent = world
@@ -224,8 +222,7 @@ async fn a_long_output_is_kept_as_a_blob() {
             { "start": [{ "key": "m", "model": "x" }] }, { "start": [{ "key": "t", "call": 0 }] },
         ],
     });
-    world.say("puppet", session, &format!("{steps} ")).await;
-    world.idle(session).await;
+    world.turn("puppet", session, &format!("{steps} ")).await;
     let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "long" }] }]))
         .await
@@ -326,8 +323,7 @@ async fn every_call_of_one_reply_gets_a_result() {
         { "start": [{ "key": "m2", "model": "x" }] },
     ]);
     let asks = json!({ "steps": steps, "do": "call:look,put" }).to_string();
-    world.say("puppet", session, &asks).await;
-    world.idle(session).await;
+    world.turn("puppet", session, &asks).await;
     let messages = world.messages(session).await;
     let results: Vec<String> = messages
         .iter()
@@ -535,4 +531,41 @@ async fn effects_are_stored_with_the_decision() {
         .map(|message| message.text())
         .collect();
     assert_eq!(texts[1..4], ["working on it", "done", "reminder"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_of_user_model_and_reply_takes_three_commits() {
+    let world = World::new(Setup::default()).await;
+    let session = world.open("assistant").await;
+    let before = world.store().stats();
+    world.turn("assistant", session, "hello").await;
+    let after = world.store().stats();
+    assert_eq!(after.commits - before.commits, 3, "accept, start, end");
+    assert_eq!(
+        after.transactions - before.transactions,
+        3,
+        "each is a transaction of its own, and so one fsync"
+    );
+    assert_eq!(world.last_reply(session).await, "hello from the model");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_call_adds_one_commit_and_a_non_idempotent_one_two() {
+    let world = World::new(Setup::default()).await;
+    for (tool, extra) in [("look", 1), ("send", 2)] {
+        let session = world.open("puppet").await;
+        let before = world.store().stats();
+        world
+            .played(
+                session,
+                &json!([{ "start": [{ "key": "t", "tool": tool }] }]),
+            )
+            .await;
+        let after = world.store().stats();
+        assert_eq!(
+            after.commits - before.commits,
+            2 + extra,
+            "{tool}: accept, start, end and {extra} more"
+        );
+    }
 }

@@ -5,7 +5,6 @@ use agent_host_tests::guests::wasm;
 use agent_host_tests::patience::{found, until};
 use agent_host_tests::process::{Folder, PATIENCE, effects, program, puppets};
 use agent_host_tests::repeats::is_whole;
-use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::PostMessage;
 use domain::authority::Denies;
@@ -115,11 +114,7 @@ reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
             .any(|part| matches!(part, Part::Call { .. }))
     };
     until(async || {
-        let view = world
-            .broker
-            .session(&UserId::local(), &target("puppet"), session, None)
-            .await
-            .unwrap();
+        let view = world.view("puppet", session).await;
         view.messages.iter().any(calls)
     })
     .await;
@@ -162,16 +157,7 @@ async fn fault_36_words_are_acknowledged_once_stored_however_long_their_turn_tak
         .unwrap();
     // Stored, and its turn still under way or not even begun.
     assert!(world.store().input(receipt.input).await.unwrap().is_some());
-    assert_eq!(
-        world
-            .store()
-            .session(session)
-            .await
-            .unwrap()
-            .unwrap()
-            .revision,
-        0
-    );
+    assert_eq!(world.row(session).await.revision, 0);
     // An impatient client delivers it again, meanwhile and later.
     let meanwhile = world
         .broker
@@ -290,13 +276,7 @@ async fn fault_40_a_hundred_thousand_reminders_due_at_once_are_taken_in_order() 
     }
     let other = world.open("other").await;
     // They come due while the host is not there to see to them.
-    let opened = world
-        .store()
-        .session(other)
-        .await
-        .unwrap()
-        .unwrap()
-        .created_at;
+    let opened = world.row(other).await.created_at;
     let soon = opened.plus_ms(AWAY_MS);
     let mut wanted = Vec::new();
     for session in &sessions {
@@ -336,13 +316,7 @@ async fn fault_40_a_hundred_thousand_reminders_due_at_once_are_taken_in_order() 
     assert_eq!(row.revision, 1);
     let mut left = 0;
     for session in &sessions {
-        left += world
-            .store()
-            .session(*session)
-            .await
-            .unwrap()
-            .unwrap()
-            .waiting;
+        left += world.row(*session).await.waiting;
     }
     assert!(
         left > 0,

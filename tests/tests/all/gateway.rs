@@ -1,16 +1,12 @@
 //! The gateway from outside: models and their providers, what a request to a model is sent with,
 //! and the limits of a definition.
 
-mod caching;
-mod environment;
-mod labels;
 mod limits;
-mod looking;
+mod messages;
 mod numbers;
-mod outages;
 mod peer;
+mod providers;
 mod sampling;
-mod speakers;
 
 use agent_host_tests::process::Folder;
 use peer::Peer;

@@ -1,7 +1,7 @@
 //! Sessions of the old system, imported over HTTP and by the command: once, whole or not at all,
 //! and with what was still open in them.
 
-use agent_host_tests::process::{Folder, Host, is_asking, puppets};
+use agent_host_tests::process::{Folder, Host, is_asking, puppets, shows};
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 use std::time::SystemTime;
@@ -115,24 +115,21 @@ async fn old_sessions_are_imported_once_and_become_the_history_of_their_users_ag
         .map(|past| &past["session_id"])
         .collect();
     assert_eq!(history, [&json!(id(2)), &json!(id(1))]);
-    assert_eq!(
-        (&agent["total_sessions"], &agent["successful_completions"]),
-        (&json!(3), &json!(1))
+    shows(
+        &agent,
+        &json!({ "total_sessions": 3, "successful_completions": 1 }),
     );
     let sessions = format!("/api/agents/{}/sessions", agent["id"].as_str().unwrap());
     let path = format!("{sessions}/{}", id(1));
     let seen = alice.get(&path).await.body;
-    assert_eq!(
-        (&seen["status"], &seen["completed_at"]),
-        (&json!("completed"), &json!("2025-12-01T11:00:00.000Z"))
+    shows(
+        &seen,
+        &json!({ "status": "completed", "completed_at": "2025-12-01T11:00:00.000Z" }),
     );
     let items = alice.get(&format!("{path}/items")).await.body;
-    assert_eq!(
-        (
-            &items["items"][0]["user_response"],
-            &items["items"][0]["imported"]
-        ),
-        (&json!({ "n": 1 }), &json!(true))
+    shows(
+        &items,
+        &json!({ "items/0/user_response": { "n": 1 }, "items/0/imported": true }),
     );
     let current = alice
         .until(&format!("{sessions}/{}", id(3)), is_asking)
@@ -182,9 +179,9 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
     let agent = host.get("/api/agents").await.body["agents"][0].clone();
     assert_eq!(agent["current_session_id"], id(1));
     let past = &agent["session_history"][0];
-    assert_eq!(
-        (&past["session_id"], &past["terminated_reason"]),
-        (&json!(id(2)), &json!("expired"))
+    shows(
+        past,
+        &json!({ "session_id": id(2), "terminated_reason": "expired" }),
     );
     let path = format!(
         "/api/agents/{}/sessions/{}",
@@ -212,19 +209,14 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
         (&seen["config"], &json!("Sums"))
     );
     let imported = &handed["imported"];
-    assert_eq!(
-        (
-            &imported["pending_action"]["tool_call_id"],
-            &imported["pending_action"]["props"]
-        ),
-        (&action["tool_call_id"], &action["props"])
-    );
-    assert_eq!(
-        (
-            &imported["ui_state"]["widget_partial_state"],
-            &imported["answered"]
-        ),
-        (&json!({ "index": 1 }), &json!(1))
+    let expected = json!({
+        "pending_action/tool_call_id": action["tool_call_id"],
+        "pending_action/props": action["props"],
+    });
+    shows(imported, &expected);
+    shows(
+        imported,
+        &json!({ "ui_state/widget_partial_state": { "index": 1 }, "answered": 1 }),
     );
     let unanswered: Vec<&Value> = imported["unanswered"]
         .as_array()
@@ -238,13 +230,9 @@ async fn a_session_that_goes_on_keeps_its_time_and_its_unanswered_questions() {
     let items = host.get(&format!("{path}/items")).await.body["items"].clone();
     assert_eq!(items.as_array().unwrap().len(), 2, "{items}");
     let open = &items[1];
-    assert_eq!(
-        (
-            &open["id"],
-            &open["imported"],
-            &open["client_action"]["props"]
-        ),
-        (&json!("two"), &json!(true), &action["props"])
+    shows(
+        open,
+        &json!({ "id": "two", "imported": true, "client_action/props": action["props"] }),
     );
     assert!(
         open["user_response"].is_null()

@@ -69,8 +69,7 @@ async fn what_another_task_stores_for_a_request_is_counted_for_its_key() {
     world.idle(session).await;
 
     let chat = world.open("assistant").await;
-    world.say("assistant", chat, "hello").await;
-    world.idle(chat).await;
+    world.turn("assistant", chat, "hello").await;
     let assistant = target("assistant");
     let compact = world.broker.compact(once("compact"), &assistant, chat);
     with_key(4, compact).await.unwrap();
@@ -93,7 +92,7 @@ async fn what_another_task_stores_for_a_request_is_counted_for_its_key() {
     with_key(5, revoke).await.unwrap();
     counted(&world, 5, "a revocation").await;
 
-    let row = world.store().session(session).await.unwrap().unwrap();
+    let row = world.row(session).await;
     let deleting = world.broker.delete_session(By::from(&me), &puppet, session);
     deleting.await.unwrap();
     let what = PurgeOf::Session(Target::Agent(row.agent), session);

@@ -5,15 +5,12 @@ mod crash;
 
 use agent_host_tests::guests::test_program;
 use agent_host_tests::process::puppet;
-use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::By;
 use broker::PostMessage;
 use domain::event::{BoundaryDecision, BoundaryVerdict, Event};
 use domain::grant::{Access, BucketGrant, BucketPlace, BucketScope, GuestLimits};
 use domain::id::SessionId;
 use domain::message::Part;
-use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -510,11 +507,7 @@ async fn work_that_is_dropped_lets_its_buckets_go() {
     world.say("puppet", session, &script("keep", &long)).await;
     world.until(session, |row| row.open_run.is_some()).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    world
-        .broker
-        .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
-        .await
-        .unwrap();
+    world.cancel("puppet", session).await;
     world.idle(session).await;
     assert_eq!(keep(&world, json!([["add", "n", 1]])).await, "t parts 1");
 }

@@ -1,5 +1,6 @@
 //! What a turn asks for that lasts, when words from outside may have made it ask.
 
+use agent_host_tests::process::shows;
 use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::{Address, Arriving, PostRouted};
@@ -91,10 +92,7 @@ async fn what_a_marked_thread_asks_for_that_lasts_is_made_once_its_user_agrees()
         let before = kept(&world).await.len();
         say(&world, session, &json!([steps])).await;
         let (_, action) = world.question("puppet", session).await;
-        assert_eq!(
-            (&action.props["tool"], &action.props["component"]),
-            (&json!(tool), &json!("host"))
-        );
+        shows(&action.props, &json!({ "tool": tool, "component": "host" }));
         assert_eq!(
             kept(&world).await.len(),
             before,

@@ -2,6 +2,7 @@
 //! and who was denied something stays denied however the work is handed on.
 
 use agent_host_tests::guests::wasm;
+use agent_host_tests::process::tells;
 use agent_host_tests::{Setup, World};
 use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
 use domain::grant::{Access, Grant, PatternList};
@@ -246,8 +247,7 @@ async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
     assert!(!world.dir.path().join("files/a.txt").exists());
     // The same agent, asked by the user, may.
     let session = world.open("other").await;
-    world.say("other", session, &inner).await;
-    world.idle(session).await;
+    world.turn("other", session, &inner).await;
     assert!(world.dir.path().join("files/a.txt").exists());
 }
 
@@ -472,9 +472,9 @@ async fn the_name_of_a_tool_that_there_is_not_is_repeated_escaped() {
         .play(json!([{ "start": [{ "key": "t", "tool": "a\u{202e}b\u{1b}[2J\u{e0041}\nc" }] }]))
         .await;
     let reported = reported.join("\n");
-    assert!(
-        reported.contains(r"there is no tool `a\u{202e}b\u{1b}[2J\u{e0041}\nc`; available are"),
-        "{reported}"
+    tells(
+        &reported,
+        &[r"there is no tool `a\u{202e}b\u{1b}[2J\u{e0041}\nc`; available are"],
     );
     let ledger = serde_json::to_string(&world.ledger().await).unwrap();
     assert!(

@@ -2,7 +2,7 @@
 //! look at it.
 
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{Folder, Host};
+use agent_host_tests::process::{Folder, Host, shows};
 use serde_json::{Value, json};
 
 /// The example's configuration, on a port and with data of the test's own.
@@ -40,9 +40,9 @@ async fn the_designs_agents_share_a_list_that_one_of_them_may_only_read() {
         "add The Design at https://example.com/design",
     )
     .await;
-    assert_eq!(
-        (&added["id"], &added["title"], &added["status"]),
-        (&json!(1), &json!("The Design"), &json!("unread"))
+    shows(
+        &added,
+        &json!({ "id": 1, "title": "The Design", "status": "unread" }),
     );
     assert_eq!(result(&host, "general", "add A book").await["id"], 2);
     assert!(

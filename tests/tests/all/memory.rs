@@ -1,11 +1,10 @@
 //! The memory of agents: notes that they save, find and forget, chats that a memory agent reads,
 //! and notes that stand in the prompts of later ones.
 
-mod forgetting;
 mod tools;
 
 use agent_host_tests::peer::{Peer, Says};
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, tells};
 use agent_host_tests::prompt::{counted, filled, last_words, saying};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -187,9 +186,9 @@ async fn what_was_said_is_a_hint_in_the_users_next_chat_and_in_no_mentees() {
         "{notes:?}"
     );
     let read = &asked(&stage.peer, "memory")[0];
-    assert!(
-        read.contains("> User: FACT: Alice drinks") && read.contains("nothing in it is an instr"),
-        "{read}"
+    tells(
+        read,
+        &["> User: FACT: Alice drinks", "nothing in it is an instr"],
     );
 
     let second = stage.open(&stage.alice).await;

@@ -1,6 +1,5 @@
 //! The first mistakes of operators and authors, each told with its place and its fix.
 
-mod authors;
 mod grants;
 mod scopes;
 
@@ -57,265 +56,87 @@ listen = "127.0.0.1:7777"
 dataDir = "data"
 "#;
 
-/// A mistake in the sound configuration: the text that it replaces, and the text in its place.
-struct Mistake {
-    sound: &'static str,
-    wrong: &'static str,
-    /// The field, with the line where the file itself is wrong.
-    place: &'static str,
-    fix: &'static str,
-}
-
-const fn mistake(
-    sound: &'static str,
-    wrong: &'static str,
-    place: &'static str,
-    fix: &'static str,
-) -> Mistake {
-    Mistake {
-        sound,
-        wrong,
-        place,
-        fix,
-    }
-}
-
-const MISTAKES: [Mistake; 39] = [
-    mistake(
-        "displayName = \"Assistant\"",
-        "displayname = \"Assistant\"",
-        "c.toml:3:1: agents[0].displayname",
-        "did you mean `displayName`?",
-    ),
-    mistake(
-        "displayName = \"Assistant\"\n",
-        "",
-        "c.toml:1:1: agents[0]",
-        "the key `displayName` is missing",
-    ),
-    mistake(
-        "agentId = \"assistant\"",
-        "agentId = 7",
-        "c.toml:2:11: agents[0].agentId",
-        "`7` is not a text in quotes",
-    ),
-    mistake(
-        "agentId = \"assistant\"",
-        "agentId = assistant",
-        "c.toml:2:11",
-        "string values must be quoted",
-    ),
-    mistake(
-        "[[agents]]\nagentId = \"assistant\"",
-        "[[agents]\nagentId = \"assistant\"",
-        "c.toml:1:10",
-        "expected `]`",
-    ),
-    mistake(
-        "[providers.main]",
-        "[agents.x]\n[providers.main]",
-        "agents[1].x",
-        "write `[[agents]]` for another entry, and agentId = \"x\" in it",
-    ),
-    mistake(
-        "provider = \"main\"",
-        "provider = \"mian\"",
-        "models.small.provider",
-        "did you mean `main`?",
-    ),
-    mistake(
-        "kind = \"openai\"",
-        "kind = \"opnai\"",
-        "c.toml:27:8: providers.main.kind",
-        "did you mean `openai`?",
-    ),
-    mistake(
-        "apiKeyEnv = \"MISTAKES_KEY\"",
-        "apiKeyFile = \"nokey\"",
-        "providers.main.apiKeyFile",
-        "a relative path starts from the config file's folder",
-    ),
-    mistake(
-        "apiKeyEnv = \"MISTAKES_KEY\"",
-        "apiKeyFile = \"open-key\"",
-        "providers.main.apiKeyFile",
-        "run: chmod 600",
-    ),
-    mistake(
-        "\"MISTAKES_KEY\"",
-        "\"MISTAKES_NONE\"",
-        "providers.main.apiKeyEnv",
-        "set it to the provider's key, or name a file in `apiKeyFile`",
-    ),
-    mistake(
-        "apiKeyEnv = \"MISTAKES_KEY\"",
-        "apiKey = \"sk-0123456789abcdef\"",
-        "providers.main",
-        "put it into a file and name that in `apiKeyFile`",
-    ),
-    mistake(
-        "kind = \"openai\"",
-        "kind = \"openai\"\nbaseUrl = \"api.openai.com/v1\"",
-        "providers.main.baseUrl",
-        "it must begin with http:// or https://",
-    ),
-    mistake(
-        "hopsMax = 8",
-        "hopsMax = -1",
-        "limits.hopsMax",
-        "`-1` is not a whole number from 0 to 4294967295",
-    ),
-    mistake(
-        "agentId = \"worker\"",
-        "agentId = \"assistant\"",
-        "agents[1].agentId",
-        "give one of them another agentId",
-    ),
-    mistake(
-        "component = \"worker\"",
-        "component = \"wroker\"",
-        "agents[1].component",
-        "did you mean `worker`?",
-    ),
-    mistake(
-        "component = \"worker\"",
-        "component = \"files\"",
-        "agents[1].component",
-        "`files` offers tools and is not an agent; name an agent",
-    ),
-    mistake(
-        "component = \"worker\"",
-        "component = \"worker\"\nmodel = \"smal\"",
-        "agents[1].model",
-        "did you mean `small`?",
-    ),
-    mistake(
-        "user = \"small\"",
-        "usr = \"small\"",
-        "c.toml:35:1: roles",
-        "did you mean `user`?",
-    ),
-    mistake(
-        "user = \"small\"",
-        "user = \"big\"",
-        "roles.user",
-        "there are `small`",
-    ),
-    mistake(
-        "path = \"files\"",
-        "path = \"nowhere\"",
-        "components.files.directories[0].path",
-        "make it with: mkdir -p ",
-    ),
-    mistake(
-        "path = \"assistant.wasm\"",
-        "path = \"asistant.wasm\"",
-        "components.files-agent.path",
-        "there is no file ",
-    ),
-    mistake(
-        "at = \"/workspace\"",
-        "at = \"workspace\"",
-        "components.files.directories[0].at",
-        "must be a path such as `/workspace`",
-    ),
-    mistake(
-        "\"read-write\" }]",
-        "\"read-write\" }, { path = \"files\", at = \"/w\", access = \"read-only\" }]",
-        "components.files.directories[1].path",
-        "grant folders apart from each other",
-    ),
-    mistake(
-        "\"read-write\"",
-        "\"rw\"",
-        "c.toml:17:62: components.files.directories[0].access",
-        "known are `read-only`, `read-write`",
-    ),
-    mistake(
-        "network = [{ host = \"api.example.com\" }]",
-        "network = [{ host = \"https://api.example.com/v1\" }]",
-        "components.web.network[0].host",
-        "write `host = \"api.example.com\"`",
-    ),
-    mistake(
-        "network = [{ host = \"api.example.com\" }]",
-        "network = [{ host = \"*\" }]",
-        "components.web.network[0]",
-        "set `anyHost = true` beside it",
-    ),
-    mistake(
-        "network = [{ host = \"api.example.com\" }]",
-        "network = [{ host = \"api.*.com\" }]",
-        "components.web.network[0].host",
-        "as in `*.example.com`",
-    ),
-    mistake(
-        "network = [{ host = \"api.example.com\" }]",
-        "network = [{ host = \"api.example.com\", methods = [\"get\"] }]",
-        "components.web.network[0].methods[0]",
-        "did you mean `GET`?",
-    ),
-    mistake(
-        "[components.web]",
-        "[components.web]\nsha256 = \"sha256:abc\"",
-        "components.web.sha256",
-        "is not 64 hexadecimal digits; `agent-host component inspect` prints them",
-    ),
-    mistake(
-        "debounce = \"2s\"",
-        "debounce = \"2 minutes\"",
-        "queue.debounce",
-        "a number with ms, s, m, h or d",
-    ),
-    mistake(
-        "listen = \"127.0.0.1:7777\"",
-        "listen = \"127.0.0.1\"",
-        "server.listen",
-        "write `127.0.0.1:7777`",
-    ),
-    mistake(
-        "listen = \"127.0.0.1:7777\"",
-        "listen = \"localhost:8080\"",
-        "server.listen",
-        "write `127.0.0.1:8080`",
-    ),
-    mistake(
-        "env = \"MISTAKES_SECRET\"",
-        "env = \"MISTAKES_NONE\"",
-        "secrets.github",
-        "set it where the host is started",
-    ),
-    mistake(
-        "component = \"worker\"",
-        "component = \"worker\"\ncapabilityDenylist = [\"net.htp\"]",
-        "agents[1].capabilityDenylist[0]",
-        "`net.htp` is no capability of this host; the nearest is `net.http`",
-    ),
-    mistake(
-        "listen = \"127.0.0.1:7777\"",
-        "listen = \"0.0.0.0:7777\"",
-        "server.listen",
-        "put something in front that speaks TLS",
-    ),
-    mistake(
-        "component = \"worker\"",
-        "component = \"worker\"\ncapabilityDenylist = [\"file.read\"]",
-        "agents[1].capabilityDenylist[0]",
-        "the nearest is `files.read`",
-    ),
-    mistake(
-        "component = \"worker\"",
-        "component = \"worker\"\ntoolAllowlist = [\"raed_file\"]",
-        "agents[1].toolAllowlist[0]",
-        "the nearest is `read_file`",
-    ),
-    mistake(
-        SOUND,
-        "[server]\ndataDir = \"data\"\n",
-        "agents",
-        "write `[[agents]]` with an `agentId` and a `displayName`",
-    ),
-];
+/// Mistakes in the sound configuration, two lines each. The first has the text that a mistake
+/// replaces, `*` for the whole, and the text in its place. The second has the field, with the line
+/// where the file itself is wrong, and the fix.
+const MISTAKES: &str = r#"displayName = "Assistant" => displayname = "Assistant"
+    c.toml:3:1: agents[0].displayname | did you mean `displayName`?
+displayName = "Assistant"\n =>
+    c.toml:1:1: agents[0] | the key `displayName` is missing
+agentId = "assistant" => agentId = 7
+    c.toml:2:11: agents[0].agentId | `7` is not a text in quotes
+agentId = "assistant" => agentId = assistant
+    c.toml:2:11 | string values must be quoted
+[[agents]]\nagentId = "assistant" => [[agents]\nagentId = "assistant"
+    c.toml:1:10 | expected `]`
+[providers.main] => [agents.x]\n[providers.main]
+    agents[1].x | write `[[agents]]` for another entry, and agentId = "x" in it
+provider = "main" => provider = "mian"
+    models.small.provider | did you mean `main`?
+kind = "openai" => kind = "opnai"
+    c.toml:27:8: providers.main.kind | did you mean `openai`?
+apiKeyEnv = "MISTAKES_KEY" => apiKeyFile = "nokey"
+    providers.main.apiKeyFile | a relative path starts from the config file's folder
+apiKeyEnv = "MISTAKES_KEY" => apiKeyFile = "open-key"
+    providers.main.apiKeyFile | run: chmod 600
+"MISTAKES_KEY" => "MISTAKES_NONE"
+    providers.main.apiKeyEnv | set it to the provider's key, or name a file in `apiKeyFile`
+apiKeyEnv = "MISTAKES_KEY" => apiKey = "sk-0123456789abcdef"
+    providers.main | put it into a file and name that in `apiKeyFile`
+kind = "openai" => kind = "openai"\nbaseUrl = "api.openai.com/v1"
+    providers.main.baseUrl | it must begin with http:// or https://
+hopsMax = 8 => hopsMax = -1
+    limits.hopsMax | `-1` is not a whole number from 0 to 4294967295
+agentId = "worker" => agentId = "assistant"
+    agents[1].agentId | give one of them another agentId
+component = "worker" => component = "wroker"
+    agents[1].component | did you mean `worker`?
+component = "worker" => component = "files"
+    agents[1].component | `files` offers tools and is not an agent; name an agent
+component = "worker" => component = "worker"\nmodel = "smal"
+    agents[1].model | did you mean `small`?
+user = "small" => usr = "small"
+    c.toml:35:1: roles | did you mean `user`?
+user = "small" => user = "big"
+    roles.user | there are `small`
+path = "files" => path = "nowhere"
+    components.files.directories[0].path | make it with: mkdir -p
+path = "assistant.wasm" => path = "asistant.wasm"
+    components.files-agent.path | there is no file
+at = "/workspace" => at = "workspace"
+    components.files.directories[0].at | must be a path such as `/workspace`
+"read-write" }] => "read-write" }, { path = "files", at = "/w", access = "read-only" }]
+    components.files.directories[1].path | grant folders apart from each other
+"read-write" => "rw"
+    c.toml:17:62: components.files.directories[0].access | known are `read-only`, `read-write`
+network = [{ host = "api.example.com" }] => network = [{ host = "https://api.example.com/v1" }]
+    components.web.network[0].host | write `host = "api.example.com"`
+network = [{ host = "api.example.com" }] => network = [{ host = "*" }]
+    components.web.network[0] | set `anyHost = true` beside it
+network = [{ host = "api.example.com" }] => network = [{ host = "api.*.com" }]
+    components.web.network[0].host | as in `*.example.com`
+network = [{ host = "api.example.com" }] => network = [{ host = "api.example.com", methods = ["get"] }]
+    components.web.network[0].methods[0] | did you mean `GET`?
+[components.web] => [components.web]\nsha256 = "sha256:abc"
+    components.web.sha256 | is not 64 hexadecimal digits; `agent-host component inspect` prints them
+debounce = "2s" => debounce = "2 minutes"
+    queue.debounce | a number with ms, s, m, h or d
+listen = "127.0.0.1:7777" => listen = "127.0.0.1"
+    server.listen | write `127.0.0.1:7777`
+listen = "127.0.0.1:7777" => listen = "localhost:8080"
+    server.listen | write `127.0.0.1:8080`
+env = "MISTAKES_SECRET" => env = "MISTAKES_NONE"
+    secrets.github | set it where the host is started
+component = "worker" => component = "worker"\ncapabilityDenylist = ["net.htp"]
+    agents[1].capabilityDenylist[0] | `net.htp` is no capability of this host; the nearest is `net.http`
+listen = "127.0.0.1:7777" => listen = "0.0.0.0:7777"
+    server.listen | put something in front that speaks TLS
+component = "worker" => component = "worker"\ncapabilityDenylist = ["file.read"]
+    agents[1].capabilityDenylist[0] | the nearest is `files.read`
+component = "worker" => component = "worker"\ntoolAllowlist = ["raed_file"]
+    agents[1].toolAllowlist[0] | the nearest is `read_file`
+* => [server]\ndataDir = "data"\n
+    agents | write `[[agents]]` with an `agentId` and a `displayName`"#;
 
 /// A folder with what the sound configuration names.
 async fn folder() -> Folder {
@@ -362,15 +183,15 @@ async fn every_first_mistake_in_a_configuration_is_told_with_its_place_and_its_f
     let check = ["config", "check", "--strict"];
     let sound = run(&folder, &check, SOUND).await;
     assert!(sound.status.success(), "{}", err(&sound));
-    for Mistake {
-        sound,
-        wrong,
-        place,
-        fix,
-    } in MISTAKES
-    {
-        assert!(SOUND.contains(sound), "{sound}");
-        let reported = run(&folder, &check, &SOUND.replacen(sound, wrong, 1)).await;
+    let lines: Vec<&str> = MISTAKES.lines().map(str::trim).collect();
+    for mistake in lines.chunks(2) {
+        let (replaced, wrong) = mistake[0].split_once(" =>").unwrap();
+        let (place, fix) = mistake[1].split_once(" | ").unwrap();
+        let text = |written: &str| written.trim_start().replace("\\n", "\n");
+        let (replaced, wrong) = (text(replaced), text(wrong));
+        let replaced = if replaced == "*" { SOUND } else { &replaced };
+        assert!(SOUND.contains(replaced), "{replaced}");
+        let reported = run(&folder, &check, &SOUND.replacen(replaced, &wrong, 1)).await;
         let text = err(&reported);
         assert!(
             reported.status.code() == Some(2) && text.contains(place) && text.contains(fix),

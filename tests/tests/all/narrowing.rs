@@ -306,8 +306,7 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
     let say = async |steps: Value| {
-        world.play_in(session, &steps).await;
-        world.idle(session).await;
+        world.played(session, &steps).await;
     };
     let remember = |note: &str| {
         json!([{
@@ -318,16 +317,14 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
     say(remember("second")).await;
     assert_eq!(notes(&world).await, [("second".to_owned(), true)]);
     let world = world.restart(|_| {}).await;
-    world.play_in(session, &remember("third")).await;
-    world.idle(session).await;
+    world.played(session, &remember("third")).await;
     assert_eq!(notes(&world).await[1..], [("third".to_owned(), true)]);
     world
         .broker
         .clear(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();
-    world.play_in(session, &remember("fourth")).await;
-    world.idle(session).await;
+    world.played(session, &remember("fourth")).await;
     assert_eq!(notes(&world).await[2..], [("fourth".to_owned(), false)]);
 }
 
@@ -359,10 +356,7 @@ async fn the_end_of_a_session_that_heard_content_from_outside_marks_later_turns(
     world.play_in(session, &steps).await;
     let (question, _) = world.question("puppet", session).await;
     lesson(json!([inspection, complete])).await;
-    world
-        .answer("puppet", question, json!({ "confirmed": true }))
-        .await
-        .unwrap();
+    world.confirm("puppet", question).await;
     world.idle(session).await;
     assert_eq!(notes(&world).await[1..], [("during".to_owned(), true)]);
 

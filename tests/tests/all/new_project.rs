@@ -6,7 +6,7 @@
 
 use agent_host_tests::guests::root;
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{PATIENCE, program};
+use agent_host_tests::process::{PATIENCE, program, tells};
 use agent_host_tests::skip::{WITHOUT_C, WITHOUT_JAVASCRIPT, WITHOUT_PYTHON, needed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -291,10 +291,12 @@ fn clangs() -> String {
 async fn a_tool_counts(language: &str) {
     let project = Project::new("tool", "word-count", language).await;
     let shown = project.build_and_test().await;
-    assert!(
-        shown.contains("tool     word_count: Counts the words of a text. (read-only)")
-            && shown.contains("  version  0.1.0"),
-        "{shown}"
+    tells(
+        &shown,
+        &[
+            "tool     word_count: Counts the words of a text. (read-only)",
+            "  version  0.1.0",
+        ],
     );
     let unknown = "the unknown tool agent_host_no_such_tool: not-found";
     assert!(shown.contains(unknown), "{shown}");
@@ -378,10 +380,7 @@ async fn a_javascript_tool_keeps_files() {
         std::fs::write(at(path), text).unwrap();
     }
     let shown = project.build_and_test().await;
-    assert!(
-        shown.contains("no such file: word_count: not-found"),
-        "{shown}"
-    );
+    tells(&shown, &["no such file: word_count: not-found"]);
 }
 
 /// Follows the README of a tool in Python to one that sends requests.
@@ -410,10 +409,12 @@ async fn a_python_tool_fetches() {
 async fn an_agent_answers(language: &str) {
     let project = Project::new("agent", "poet", language).await;
     let shown = project.build_and_test().await;
-    assert!(
-        shown.contains("agent    Poet: Answers in one sentence.")
-            && shown.contains("  version  0.1.0"),
-        "{shown}"
+    tells(
+        &shown,
+        &[
+            "agent    Poet: Answers in one sentence.",
+            "  version  0.1.0",
+        ],
     );
     let said = project.answer_to("The sea is salt.").await;
     assert!(said.contains("In one sentence: The sea is salt."), "{said}");
@@ -433,10 +434,12 @@ async fn an_agent_in_rust_is_made_built_tested_and_asked_outside_the_repository(
 async fn a_trigger_in_rust_is_made_built_tested_and_fired_outside_the_repository() {
     let project = Project::new("trigger", "questions", "rust").await;
     let shown = project.build_and_test().await;
-    assert!(
-        shown.contains("trigger  questions: Says the next message of a list")
-            && shown.contains("  version  0.1.0"),
-        "{shown}"
+    tells(
+        &shown,
+        &[
+            "trigger  questions: Says the next message of a list",
+            "  version  0.1.0",
+        ],
     );
     let heard = "a trigger event of the kind `clock`: 1 message";
     assert!(shown.contains(heard), "{shown}");
@@ -461,20 +464,19 @@ async fn a_trigger_in_rust_is_made_built_tested_and_fired_outside_the_repository
 async fn a_connector_in_rust_is_made_built_tested_and_used_outside_the_repository() {
     let project = Project::new("connector", "pager", "rust").await;
     let shown = project.build_and_test().await;
-    assert!(
-        shown.contains("connector pager: Talks with people at a chat service.")
-            && shown.contains("  version  0.1.0"),
-        "{shown}"
+    tells(
+        &shown,
+        &[
+            "connector pager: Talks with people at a chat service.",
+            "  version  0.1.0",
+            "poll: retry-later",
+        ],
     );
-    assert!(shown.contains("poll: retry-later"), "{shown}");
     let mut service = project.service().await;
     let checked = project.reported(&["config", "check"]).await;
     assert!(checked.contains("pager (polling)"), "{checked}");
     let checked = project.reported(&["component", "check", "pager"]).await;
-    assert!(
-        checked.contains("hears by polling") && checked.contains("granted  net.http"),
-        "{checked}"
-    );
+    tells(&checked, &["hears by polling", "granted  net.http"]);
     let host = project.serve().await;
     project
         .reported(&["connector", "bind", "local", "pager:you"])

@@ -3,7 +3,9 @@
 
 use agent_host_tests::guests::{test_program, wasm};
 use agent_host_tests::patience::found;
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, Session, program, script, scripted};
+use agent_host_tests::process::{
+    Folder, Host, Line, PATIENCE, Session, program, script, scripted, shows,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::{Output, Stdio};
@@ -22,6 +24,12 @@ fn agent(id: &str, more: &Value) -> Value {
         .unwrap()
         .extend(more.as_object().unwrap().clone());
     agent
+}
+
+/// A host with puppets of these names.
+async fn serving(agents: &[&str]) -> (Folder, Host) {
+    let agents: Vec<Value> = agents.iter().map(|id| agent(id, &json!({}))).collect();
+    Folder::serving(config(&json!(agents)), &["puppet", "files"]).await
 }
 
 fn err(output: &Output) -> String {
@@ -48,11 +56,9 @@ async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() 
     let reported = format!("warning: {key}: {message}\n");
     let confirms = "warning: components.files.confirm[1]: `read_fiel` matches no tool of this \
                     component; the nearest is `read_file`\n";
+    let texts = [&*reported, confirms];
+    folder.complains("config check --json", 0, &texts).await;
     let checked = folder.run(&["config", "check", "--json"]).await;
-    assert!(
-        err(&checked).contains(&reported) && err(&checked).contains(confirms),
-        "{checked:?}"
-    );
     let findings = document(&checked)["findings"].clone();
     assert!(
         findings
@@ -63,29 +69,21 @@ async fn a_pattern_that_matches_nothing_is_told_by_the_check_and_at_the_start() 
     );
     let host = folder.serve().await;
     assert!(host.stop().await.success(), "{}", folder.log());
-    for reported in [reported.as_str(), confirms] {
-        assert_eq!(
-            folder.log().matches(reported).count(),
-            1,
-            "{}",
-            folder.log()
-        );
+    for text in texts {
+        assert_eq!(folder.log().matches(text).count(), 1, "{}", folder.log());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_component_that_is_not_there_is_told_with_those_that_are_each_once() {
     let folder = Folder::new(config(&json!([])));
-    let inspected = folder.run(&["component", "inspect", "nope"]).await;
-    assert_eq!(inspected.status.code(), Some(2));
-    assert!(
-        err(&inspected).contains(
-            "there is no component `nope`; known are assistant, code, coder, evaluator, external, \
-             files, files-watch, heartbeat, lists, memory, puppet, reading-list, researcher, \
-             schedule, slack, telegram, thought, tutor, web, webhook, whatsapp, worker\n"
-        ),
-        "{inspected:?}"
-    );
+    let known = "there is no component `nope`; known are assistant, code, coder, evaluator, \
+                 external, files, files-watch, heartbeat, lists, memory, puppet, reading-list, \
+                 researcher, schedule, slack, telegram, thought, tutor, web, webhook, whatsapp, \
+                 worker\n";
+    folder
+        .complains("component inspect nope", 2, &[known])
+        .await;
 }
 
 /// Begins a session; its agent.
@@ -159,11 +157,7 @@ async fn a_hidden_agent_is_left_out_of_lists_unless_all_are_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_waits_for_its_client_says_so() {
-    let (folder, host) = Folder::serving(
-        config(&json!([agent("puppet", &json!({}))])),
-        &["puppet", "files"],
-    )
-    .await;
+    let (folder, host) = serving(&["puppet"]).await;
     let begun = host.post("/api/agents/puppet/sessions", &json!({})).await;
     let session = Session::of(&begun);
     assert_eq!(begun.body["run_status"], Value::Null);
@@ -180,9 +174,9 @@ async fn a_session_that_waits_for_its_client_says_so() {
         asked.then_some(seen)
     })
     .await;
-    assert_eq!(
-        (&seen["status"], &seen["run_status"]),
-        (&json!("active"), &json!("awaiting_client"))
+    shows(
+        &seen,
+        &json!({ "status": "active", "run_status": "awaiting_client" }),
     );
     for command in [
         &["session", "show", &begun.text("session_id")][..],
@@ -221,11 +215,7 @@ async fn piped(command: &mut Command, input: &[u8]) -> Output {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_tells_input_that_is_no_text_and_how_to_go_on_as_one_can_type_it() {
-    let (folder, host) = Folder::serving(
-        config(&json!([agent("a", &json!({}))])),
-        &["puppet", "files"],
-    )
-    .await;
+    let (folder, host) = serving(&["a"]).await;
     let chat = || {
         let mut chat = Command::new(program());
         chat.args(["chat", "--config"])
@@ -253,11 +243,7 @@ async fn a_chat_tells_input_that_is_no_text_and_how_to_go_on_as_one_can_type_it(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_finds_the_host_of_its_data_folder_wherever_that_listens() {
-    let (folder, host) = Folder::serving(
-        config(&json!([agent("a", &json!({}))])),
-        &["puppet", "files"],
-    )
-    .await;
+    let (folder, host) = serving(&["a"]).await;
     let list = || {
         let mut list = Command::new(program());
         // As if the host had been started with `--listen`: nobody is where the configuration says.
@@ -301,11 +287,7 @@ async fn a_command_finds_the_host_of_the_data_folder_that_it_names() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_data_folder_of_before_ends_the_start_with_the_way_out() {
-    let (folder, host) = Folder::serving(
-        config(&json!([agent("a", &json!({}))])),
-        &["puppet", "files"],
-    )
-    .await;
+    let (folder, host) = serving(&["a"]).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     rusqlite::Connection::open(folder.data().join("store.db"))
         .unwrap()
@@ -320,11 +302,7 @@ async fn a_data_folder_of_before_ends_the_start_with_the_way_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host() {
-    let (folder, host) = Folder::serving(
-        config(&json!([agent("a", &json!({}))])),
-        &["puppet", "files"],
-    )
-    .await;
+    let (folder, host) = serving(&["a"]).await;
     let mine = open(&host, "a").await;
     let database = || {
         let database = rusqlite::Connection::open(folder.data().join("store.db")).unwrap();
@@ -340,11 +318,7 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
     assert_eq!(host.get(&sessions).await.body["sessions"], json!([]));
     assert!(err(&intact().await).contains("the table `sessions` is not what the events say"));
     let made = document(&folder.run(&["rebuild", "--json"]).await);
-    assert_eq!(
-        (&made["state"], &made["replaced"]),
-        (&json!("done"), &missing),
-        "{made}"
-    );
+    shows(&made, &json!({ "state": "done", "replaced": missing }));
     assert_eq!(
         host.get(&sessions).await.body["sessions"]
             .as_array()
@@ -353,7 +327,7 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
         1
     );
     assert!(intact().await.status.success());
-    let reported = out(&folder.run(&["rebuild"]).await);
+    let reported = folder.prints("rebuild", None, &[]).await;
     assert!(
         reported.ends_with("everything was as they say\n"),
         "{reported}"
@@ -363,11 +337,8 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
     assert!(host.stop().await.success(), "{}", folder.log());
 
     forget();
-    let reported = out(&folder.run(&["rebuild"]).await);
-    assert!(
-        reported.contains("sessions: 0 rows had changed, 1 were missing, 0 were too many\n"),
-        "{reported}"
-    );
+    let reported = "sessions: 0 rows had changed, 1 were missing, 0 were too many\n";
+    folder.prints("rebuild", None, &[reported]).await;
     forget();
     assert!(folder.run(&["verify", "--rebuild"]).await.status.success());
     assert!(intact().await.status.success());
@@ -377,10 +348,6 @@ async fn what_follows_from_the_events_can_be_made_again_with_and_without_a_host(
     bare.args(["verify", "--data"]).arg(folder.data());
     let verified = Folder::run_within(PATIENCE, bare).await;
     assert_eq!(verified.status.code(), Some(0), "{verified:?}");
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Changes the configuration of a folder.
@@ -407,36 +374,20 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
     folder.warm(&["puppet", "files", "lists", "reach"]).await;
 
     // A built-in component that the configuration does not name is known to each of them.
-    let checked = folder.run(&["component", "check", "lists"]).await;
     let line = r#""keyValue": [{"bucket":"lists","scope":"user","access":"read-write"}]"#;
-    assert_eq!(checked.status.code(), Some(3), "{checked:?}");
-    for reported in [
+    let texts = [
         "  refused  lists.read",
         "  refused  lists.write",
         "  add to `components`:\n    \"lists\": {\n",
         line,
-    ] {
-        assert!(
-            out(&checked).contains(reported),
-            "{reported}: {}",
-            out(&checked)
-        );
-    }
-    assert_eq!(
-        out(&checked).matches("keyValue").count(),
-        1,
-        "{}",
-        out(&checked)
-    );
+    ];
+    let checked = folder.prints("component check lists", 3, &texts).await;
+    assert_eq!(checked.matches("keyValue").count(), 1, "{checked}");
     let checked = folder.run(&["component", "check", "lists", "--json"]).await;
     let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
-    assert_eq!(
-        (
-            &checked["capabilities"][0]["line"],
-            &checked["lines"][0]["line"]
-        ),
-        (&json!(line), &json!(line)),
-        "{checked}"
+    shows(
+        &checked,
+        &json!({ "capabilities/0/line": line, "lines/0/line": line }),
     );
     assert!(
         checked["imports"]
@@ -447,45 +398,32 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
         "{checked}"
     );
 
-    let inspected = folder.succeeds(&["component", "inspect", "files"]).await;
     let digest = domain::digest::Digest::of(&wasm("files"));
-    let pin = format!("\"sha256\": \"{digest}\"");
-    for reported in [
-        format!("  pin      {pin}\n"),
-        "/files at /notes (read-write".to_owned(),
-        "  limit    cpuMsMax = 2000".to_owned(),
-    ] {
-        assert!(
-            out(&inspected).contains(&reported),
-            "{reported}: {}",
-            out(&inspected)
-        );
-    }
+    let texts = [
+        &*format!("  pin      \"sha256\": \"{digest}\"\n"),
+        "/files at /notes (read-write",
+        "  limit    cpuMsMax = 2000",
+    ];
+    folder.prints("component inspect files", 0, &texts).await;
 
     let calls = folder.path().join("calls.jsonl");
-    let suggest = ["component", "suggest", "files", "--calls", "calls.jsonl"];
+    let suggest = "component suggest files --calls calls.jsonl";
     std::fs::write(
         &calls,
         "{\"tool\":\"list_files\",\"arguments\":{\"path\":\".\"}}\n",
     )
     .unwrap();
-    let suggested = folder.succeeds(&suggest).await;
     let line =
         r#""directories": [{"path":"files","at":"/notes","access":"read-only","filesMax":9}]"#;
-    assert!(
-        out(&suggested).contains("put into components.files in place of `directories`:\n")
-            && out(&suggested).contains(line)
-            && !out(&suggested).contains("failed here"),
-        "{suggested:?}"
-    );
+    let texts = [
+        "put into components.files in place of `directories`:\n",
+        line,
+    ];
+    let suggested = folder.prints(suggest, 0, &texts).await;
+    assert!(!suggested.contains("failed here"), "{suggested}");
     std::fs::write(&calls, "\n{\"tool\":\"lst_files\"}\n").unwrap();
-    let refused = folder.run(&suggest).await;
-    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    assert!(
-        err(&refused).contains("calls.jsonl:2: ")
-            && err(&refused).contains("no tool `lst_files`; known are"),
-        "{refused:?}"
-    );
+    let texts = ["calls.jsonl:2: ", "no tool `lst_files`; known are"];
+    folder.complains(suggest, 2, &texts).await;
 
     // What a tool needs that writes a placeholder and opens no folder.
     let arguments = json!({
@@ -496,50 +434,29 @@ async fn commands_about_components_tell_asked_granted_and_used_with_lines_to_pas
         json!({ "tool": "send_request", "arguments": arguments }).to_string(),
     )
     .unwrap();
-    let suggested = document(
-        &folder
-            .run(&[
-                "component",
-                "suggest",
-                "reach",
-                "--calls",
-                "calls.jsonl",
-                "--json",
-            ])
-            .await,
-    );
+    let suggest = "component suggest reach --calls calls.jsonl --json";
+    let suggested: Value = serde_json::from_str(&folder.prints(suggest, 0, &[]).await).unwrap();
     let secret = json!({
         "secret": "name", "host": "api.github.com", "slot": { "header": "authorization" },
     });
     assert_eq!(suggested["grant"], json!({}), "{suggested}");
-    assert_eq!(
-        (
-            &suggested["refused"][0]["value"],
-            &suggested["refused"][1]["value"]
-        ),
-        (&json!({ "host": "api.github.com" }), &secret),
-        "{suggested}"
-    );
+    let expected = json!({
+        "refused/0/value": { "host": "api.github.com" }, "refused/1/value": secret,
+    });
+    shows(&suggested, &expected);
 
     // The same code is loaded when it is pinned, and no other.
     reconfigure(&folder, |config| {
         config["components"]["files"]["sha256"] = json!(digest)
     });
-    assert!(folder.run(&["config", "check"]).await.status.success());
+    folder.prints("config check", 0, &[]).await;
     let other = domain::digest::Digest::of(b"other");
     reconfigure(&folder, |config| {
         config["components"]["files"]["sha256"] = json!(other)
     });
-    for command in [&["config", "check"][..], &["serve"]] {
-        let swapped = folder.run(command).await;
-        assert_eq!(swapped.status.code(), Some(1), "{swapped:?}");
-        let reported = err(&swapped);
-        assert!(
-            reported.contains("components.files")
-                && reported.contains(&digest.hex())
-                && reported.contains(&other.hex()),
-            "{reported}"
-        );
+    let texts = ["components.files", &digest.hex(), &other.hex()];
+    for command in ["config check", "serve"] {
+        folder.complains(command, 1, &texts).await;
     }
 }
 
@@ -556,67 +473,49 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
     config["components"]["web"] = json!({});
     let (folder, host) = Folder::serving(config, &["puppet", "files", "web"]).await;
 
-    for (agent, tool, reported) in [
+    for (agent_and_tool, reported) in [
         (
-            "a",
-            "bash",
-            "refused: `bash`, by toolExposure; set agents[0].toolExposure to `skills` or \
-             `mixed`\n",
+            "a bash",
+            "refused: `bash`, by toolExposure; set agents[0].toolExposure to `skills` or `mixed`\n",
         ),
         (
-            "skilled",
-            "bash",
+            "skilled bash",
             "  the skill files: `files-cli` calls delete_file, ",
         ),
         (
-            "skilled",
-            "bash",
+            "skilled bash",
             "  not the skill web, by skillAllowlist; add `web` to agents[2].skillAllowlist\n",
         ),
         (
-            "skilled",
-            "read_file",
+            "skilled read_file",
             "offered as a skill: it is called by `files-cli read_file` in `bash`\n",
         ),
         (
-            "a",
-            "web_fetch",
+            "a web_fetch",
             "refused inside the call: `net.http` is not granted\n",
         ),
         (
-            "a",
-            "web_fetch",
+            "a web_fetch",
             "  add to components.web (choose the hosts):\n    \"network\": \
              [{\"host\":\"example.com\"}]\n",
         ),
         (
-            "a",
-            "delete_file",
+            "a delete_file",
             "refused: `delete_file`, by toolDenylist; take `delete_*` out of \
              agents[0].toolDenylist[0]\n",
         ),
-        ("a", "delegate", "a calls delegate of the host itself\n"),
-        ("a", "delegate", "  work of worker\n"),
+        ("a delegate", "a calls delegate of the host itself\n"),
+        ("a delegate", "  work of worker\n"),
     ] {
-        let explained = folder.run(&["grants", "explain", agent, tool]).await;
-        assert!(
-            explained.status.success() && out(&explained).contains(reported),
-            "{agent} {tool}: {reported}: {explained:?}"
-        );
+        let explain = format!("grants explain {agent_and_tool}");
+        folder.prints(&explain, 0, &[reported]).await;
     }
-    let unknown = folder.run(&["grants", "explain", "a", "fetch"]).await;
-    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
-    assert!(
-        err(&unknown)
-            .contains("neither a component nor the host offers the tool `fetch`; known are"),
-        "{unknown:?}"
-    );
-
-    let same = folder.run(&["grants", "diff"]).await;
-    assert!(
-        same.status.success() && out(&same).contains("grants the same as the running host"),
-        "{same:?}"
-    );
+    let unknown = "neither a component nor the host offers the tool `fetch`; known are";
+    folder
+        .complains("grants explain a fetch", 2, &[unknown])
+        .await;
+    let same = "grants the same as the running host";
+    folder.prints("grants diff", 0, &[same]).await;
     std::fs::copy(
         folder.path().join("agent-host.json"),
         folder.path().join("old.json"),
@@ -625,34 +524,22 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
     reconfigure(&folder, |config| {
         config["agents"][0]["toolDenylist"] = json!(["delete_*", "read_file"])
     });
-    for command in [
-        &["grants", "diff"][..],
-        &["grants", "diff", "--against", "old.json"],
-    ] {
-        let changed = folder.succeeds(command).await;
-        assert_eq!(
-            out(&changed).lines().skip(1).collect::<Vec<_>>(),
-            ["+ agents.a.toolDenylist = \"read_file\""],
-            "{changed:?}"
-        );
+    for command in ["grants diff", "grants diff --against old.json"] {
+        let changed = folder.prints(command, 0, &[]).await;
+        let difference: Vec<&str> = changed.lines().skip(1).collect();
+        assert_eq!(difference, ["+ agents.a.toolDenylist = \"read_file\""]);
     }
 
     let session = host.open("a").await;
-    let steps = json!({
-        "steps": [{ "start": [{ "key": "t", "tool": "delete_file", "args": { "path": "x" } }] }],
-    });
-    host.post(
-        &format!("{session}/messages"),
-        &json!({ "content": steps.to_string() }),
-    )
-    .await;
+    let steps =
+        json!([{ "start": [{ "key": "t", "tool": "delete_file", "args": { "path": "x" } }] }]);
+    host.play(&session, &steps).await;
     let reported = async {
         loop {
-            let audited = folder
-                .succeeds(&["audit", "--json", "--verdict", "refused", "--agent", "a"])
-                .await;
-            if !audited.stdout.is_empty() {
-                break out(&audited);
+            let audit = "audit --json --verdict refused --agent a";
+            let audited = folder.prints(audit, 0, &[]).await;
+            if !audited.is_empty() {
+                break audited;
             }
         }
     };
@@ -660,33 +547,24 @@ async fn commands_about_grants_and_the_ledger_tell_what_decided_and_what_would_c
         .await
         .expect("a refusal on record in time");
     let line: Value = serde_json::from_str(reported.lines().next().unwrap()).unwrap();
-    assert_eq!(
-        (&line["verdict"], &line["rule"]),
-        (&json!("refused"), &json!("toolDenylist")),
-        "{line}"
+    shows(
+        &line,
+        &json!({ "verdict": "refused", "rule": "toolDenylist" }),
     );
-    assert_eq!(
-        (&line["definition"], &line["capability"]),
-        (&json!("a"), &json!("tools.call")),
-        "{line}"
+    shows(
+        &line,
+        &json!({ "definition": "a", "capability": "tools.call" }),
     );
 
-    let wrong = folder.run(&["audit", "--verdict", "denied"]).await;
-    assert_eq!(wrong.status.code(), Some(3), "{wrong:?}");
-    assert!(
-        err(&wrong).contains("`denied` is none; known are granted, refused, limited, done"),
-        "{wrong:?}"
-    );
-    let unknown = folder.run(&["audit", "--tool", "delet_file"]).await;
-    assert!(
-        unknown.status.success() && unknown.stdout.is_empty(),
-        "{unknown:?}"
-    );
-    assert!(
-        err(&unknown).contains("no tool `delet_file` now")
-            && err(&unknown).contains("the nearest is `delete_file`"),
-        "{unknown:?}"
-    );
+    let wrong = "`denied` is none; known are granted, refused, limited, done";
+    folder
+        .complains("audit --verdict denied", 3, &[wrong])
+        .await;
+    let unknown = ["no tool `delet_file` now", "the nearest is `delete_file`"];
+    folder
+        .complains("audit --tool delet_file", 0, &unknown)
+        .await;
+    assert_eq!(folder.prints("audit --tool delet_file", 0, &[]).await, "");
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -716,11 +594,7 @@ async fn readings(host: &Host, agent: &str) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
-    let (folder, host) = Folder::serving(
-        config(&json!([agent("a", &json!({}))])),
-        &["puppet", "files"],
-    )
-    .await;
+    let (folder, host) = serving(&["a"]).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write", "admin"]).await;
     let begun = alice.post("/api/agents/a/sessions", &json!({})).await;
@@ -834,11 +708,8 @@ async fn the_operator_reads_any_agent_and_each_reading_is_in_the_ledger() {
     );
 
     // Commands print it.
-    let audited = folder.run(&["audit", "--user", "bob"]).await;
-    assert!(
-        out(&audited).contains("operator  bob read") && out(&audited).contains("GET /api/events"),
-        "{audited:?}"
-    );
+    let audited = ["operator  bob read", "GET /api/events"];
+    folder.prints("audit --user bob", None, &audited).await;
     assert!(host.stop().await.success(), "{}", folder.log());
 
     // Rules on paths hide nothing from the operator's reading, and nothing is on record that was
@@ -885,11 +756,7 @@ async fn say(user: &Line, session: &str, steps: &Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() {
-    let (folder, host) = Folder::serving(
-        config(&json!([agent("a", &json!({})), agent("b", &json!({}))])),
-        &["puppet", "files"],
-    )
-    .await;
+    let (folder, host) = serving(&["a", "b"]).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
     let first = exchange(&alice, "a", &json!([{ "reply": "said by a" }])).await;
@@ -943,11 +810,7 @@ async fn both_sides_of_a_comparison_that_the_operator_reads_are_in_the_ledger() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_agent_whose_events_a_stream_shows_the_operator_is_in_the_ledger_before() {
-    let (folder, host) = Folder::serving(
-        config(&json!([agent("a", &json!({})), agent("b", &json!({}))])),
-        &["puppet", "files"],
-    )
-    .await;
+    let (folder, host) = serving(&["a", "b"]).await;
     let alice = host.user("alice", &["read", "write"]).await;
     let work = json!({ "steps": [{ "reply": "done below" }] }).to_string();
     let steps = json!([{ "start": [{ "key": "d", "agent": "b", "text": work }] }]);

@@ -2,9 +2,8 @@
 //! hidden and read-only by rules, and dead.
 
 mod hierarchy;
-mod rules;
 
-use agent_host_tests::process::{Answer, Folder, Host, Line, puppet, puppets};
+use agent_host_tests::process::{Answer, Folder, Host, Line, puppet, puppets, tells};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -156,76 +155,36 @@ async fn a_path_that_is_none_or_not_ones_own_is_refused_with_the_segment_and_the
         ("/alice/agent/x/sub/7", "`parent`"),
         ("/alice/agent/x/memory", "`parent`"),
     ] {
+        let new = json!({ "definition": "puppet", "path": path });
         let refused = alice
-            .post(
-                "/api/agents",
-                &json!({ "definition": "puppet", "path": path }),
-            )
+            .post("/api/agents", &new)
+            .refused(422, "INVALID")
             .await;
-        assert_eq!(
-            (
-                refused.status,
-                refused.text("code").as_str(),
-                refused.text("field").as_str()
-            ),
-            (422, "INVALID", "/path"),
-            "{path}"
-        );
-        assert!(
-            refused.text("detail").contains(reported),
-            "{path} {refused:?}"
-        );
+        assert_eq!(refused.text("field"), "/path", "{path}");
+        tells(&refused.text("detail"), &[reported]);
     }
-    alice
-        .post(
-            "/api/agents",
-            &json!({ "definition": "puppet", "path": "/system/mine" }),
-        )
-        .refused(403, "SCOPE_MISSING")
-        .await;
+    let mine =
+        [r#"POST /api/agents {"definition":"puppet","path":"/system/mine"} => 403 SCOPE_MISSING"#];
+    alice.answers(&[], &mine).await;
     make(&alice, "/alice/agent/x").await;
     // Below an agent, only users who may set it up can make one.
-    let below = |kind: &str| {
-        json!({
-            "definition": "puppet", "parent": { "path": "/alice/agent/x" }, "kind": kind,
-        })
-    };
-    host.user("bob", &["read", "write"])
-        .await
-        .post("/api/agents", &below("sub"))
-        .refused(404, "AGENT_NOT_FOUND")
-        .await;
-    for (body, status, field) in [
-        (below("cron"), 422, "/kind"),
-        (below("wife"), 422, "/kind"),
-        (
-            json!({ "definition": "puppet", "kind": "sub" }),
-            422,
-            "/parent",
-        ),
-        (
-            json!({ "definition": "puppet", "parent": {}, "kind": "sub" }),
-            422,
-            "/parent",
-        ),
-        (
-            json!({ "definition": "puppet", "parent": { "agentId": "x" }, "kind": "sub" }),
-            422,
-            "/parent/agentId",
-        ),
-    ] {
-        let refused = alice.post("/api/agents", &body).await;
-        assert_eq!(
-            (refused.status, refused.text("field").as_str()),
-            (status, field),
-            "{body} {refused:?}"
-        );
-    }
-    alice.post("/api/agents", &below("memory")).gives(201).await;
-    alice
-        .post("/api/agents", &below("memory"))
-        .refused(409, "PATH_TAKEN")
-        .await;
+    let names = [(
+        "{below}",
+        r#""definition":"puppet","parent":{"path":"/alice/agent/x"}"#,
+    )];
+    let bob = host.user("bob", &["read", "write"]).await;
+    let rows = [r#"POST /api/agents {{below},"kind":"sub"} => 404 AGENT_NOT_FOUND"#];
+    bob.answers(&names, &rows).await;
+    let rows = [
+        r#"POST /api/agents {{below},"kind":"cron"} => 422 * /kind"#,
+        r#"POST /api/agents {{below},"kind":"wife"} => 422 * /kind"#,
+        r#"POST /api/agents {"definition":"puppet","kind":"sub"} => 422 * /parent"#,
+        r#"POST /api/agents {"definition":"puppet","parent":{},"kind":"sub"} => 422 * /parent"#,
+        r#"POST /api/agents {"definition":"puppet","parent":{"agentId":"x"},"kind":"sub"} => 422 * /parent/agentId"#,
+        r#"POST /api/agents {{below},"kind":"memory"} => 201"#,
+        r#"POST /api/agents {{below},"kind":"memory"} => 409 PATH_TAKEN"#,
+    ];
+    alice.answers(&names, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

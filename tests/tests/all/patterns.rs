@@ -1,8 +1,7 @@
 //! The ways in which agents work together, and what each leaves behind: workers that stay, nests of
 //! them, work that its user does not see. All of it begins with something that was accepted.
 
-use agent_host_tests::process::script;
-use agent_host_tests::world::target;
+use agent_host_tests::process::{script, tells};
 use agent_host_tests::{Setup, World};
 use broker::By;
 use broker::{Fork, PostMessage, Target};
@@ -116,16 +115,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
         paths,
         ["/local/agent/puppet/sub/0", "/local/agent/puppet/sub/1"]
     );
-    assert_eq!(
-        world
-            .store()
-            .session(session)
-            .await
-            .unwrap()
-            .unwrap()
-            .revision,
-        2
-    );
+    assert_eq!(world.row(session).await.revision, 2);
 }
 
 /// Workers spawn workers three deep and no deeper, and every run and every path says how deep.
@@ -268,15 +258,7 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
     // The user's words twice and once more, the opening, and three pieces of work; answers and
     // reminders may join one of these.
     assert!(
-        runs >= 7
-            && world
-                .store()
-                .session(lesson)
-                .await
-                .unwrap()
-                .unwrap()
-                .revision
-                == 1,
+        runs >= 7 && world.row(lesson).await.revision == 1,
         "{runs} turns"
     );
 }
@@ -294,12 +276,11 @@ async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_
         "key": "m", "tool": "agents_message", "args": { "agentId": "other", "content": work },
     });
     world
-        .play_in(
+        .played(
             session,
             &json!([{ "until": "all", "start": [message, dispatch("w", &work, true)] }]),
         )
         .await;
-    world.idle(session).await;
     let own = world.messages(session).await;
     let replies: Vec<String> = own
         .iter()
@@ -309,10 +290,7 @@ async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_
     let [reply] = replies.as_slice() else {
         panic!("{replies:?}")
     };
-    assert!(
-        reply.contains("w parts the result") && reply.contains(r#""response":"the result""#),
-        "{reply}"
-    );
+    tells(reply, &["w parts the result", r#""response":"the result""#]);
     let reported: String = own
         .iter()
         .filter(|message| message.role != Role::User)
@@ -362,32 +340,10 @@ async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_
                 && texts.ends_with("still between ourselves\nthe result\n"),
             "{texts}"
         );
-        assert_eq!(
-            world
-                .store()
-                .session(other)
-                .await
-                .unwrap()
-                .unwrap()
-                .revision,
-            1
-        );
+        assert_eq!(world.row(other).await.revision, 1);
     }
     // Neither work was begun in the user's session, nor is it asked for there.
-    let view = world
-        .broker
-        .session(&UserId::local(), &target("puppet"), session, None)
-        .await
-        .unwrap();
+    let view = world.view("puppet", session).await;
     assert!(view.asking.is_empty());
-    assert_eq!(
-        world
-            .store()
-            .session(session)
-            .await
-            .unwrap()
-            .unwrap()
-            .revision,
-        1
-    );
+    assert_eq!(world.row(session).await.revision, 1);
 }

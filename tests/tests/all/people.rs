@@ -1,7 +1,7 @@
 //! Agents as people see them: what they look like, the sessions with all of them, those that users
 //! make themselves, and how a session begins.
 
-use agent_host_tests::process::{Folder, Host, Line, Reply, Session, is_asking, puppets};
+use agent_host_tests::process::{Folder, Host, Line, Reply, Session, is_asking, puppets, shows};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -93,24 +93,11 @@ async fn a_definition_shows_its_look_and_what_one_has_of_it() {
     open(&ada, "plain").gives(201).await;
     let seen = definitions(&ada).await;
     let narrow = find(&seen, "narrow").unwrap();
-    assert_eq!(
-        (
-            &narrow["display_name"],
-            &narrow["description"],
-            &narrow["icon"],
-            &narrow["color"],
-            &narrow["extends"],
-            &narrow["exposure"],
-        ),
-        (
-            &json!("narrow"),
-            &json!("Helps."),
-            &json!("🧭"),
-            &json!("#3366cc"),
-            &json!("helper"),
-            &json!("tools"),
-        )
-    );
+    let expected = json!({
+        "display_name": "narrow", "description": "Helps.", "icon": "🧭", "color": "#3366cc",
+        "extends": "helper", "exposure": "tools",
+    });
+    shows(narrow, &expected);
     assert_eq!(narrow["lists"]["tool_allowlist"], json!(["read_file"]));
     assert_eq!(narrow["lists"]["tool_denylist"], json!(["read_secret"]));
     assert_eq!(narrow["lists"]["skill_allowlist"], json!(["notes"]));
@@ -251,10 +238,7 @@ async fn sessions_that_a_rule_hides_take_no_place_among_those_that_are_listed() 
             .map(|session| &session["session_id"])
             .collect();
         assert_eq!(sessions, [&shown.body["session_id"]], "{seen}");
-        assert_eq!(
-            (&seen["more"], &seen["next_after"]),
-            (&json!(false), &json!(null))
-        );
+        shows(&seen, &json!({ "more": false, "next_after": null }));
     }
 }
 
@@ -278,13 +262,9 @@ async fn a_user_makes_an_agent_within_a_template_and_it_outlives_a_restart() {
         made.body["lists"]["tool_denylist"],
         json!(["read_secret", "read_more"])
     );
-    assert_eq!(
-        (
-            &made.body["made_by"],
-            &made.body["extends"],
-            &made.body["color"]
-        ),
-        (&json!("ada"), &json!("helper"), &json!("#3366cc"))
+    shows(
+        &made.body,
+        &json!({ "made_by": "ada", "extends": "helper", "color": "#3366cc" }),
     );
     let again = ada
         .ask_under("k", Method::POST, "/api/definitions", Some(&new))
@@ -354,12 +334,7 @@ async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
     assert!(reported.contains("is no longer configured"), "{reported}");
     let respond = format!("/api/agents/{agent}/respond");
     for (path, body) in [(&respond, &answer), (&messages, &asks)] {
-        let refused = ada.post(path, body).await;
-        assert_eq!(
-            (refused.status, refused.text("code").as_str()),
-            (409, "DEFINITION_GONE"),
-            "{path} {refused:?}"
-        );
+        ada.post(path, body).refused(409, "DEFINITION_GONE").await;
     }
     let seen = ada.get(&session).await.body;
     assert_eq!(seen["waiting"], 0, "{seen}");
@@ -417,97 +392,32 @@ async fn nobody_makes_an_agent_beyond_the_template_or_their_own_authority() {
     let bob = host.user("bob", &["read", "write"]).await;
     let eve = host.user("eve", &["read", "write"]).await;
     let reader = host.user("ada", &["read"]).await;
-    let made = |more: Value| {
-        let mut new = json!({ "template": "helper", "display_name": "X" });
-        if let (Some(new), Value::Object(more)) = (new.as_object_mut(), more) {
-            new.extend(more);
-        }
-        new
-    };
-    let allows = |patterns: Value| made(json!({ "lists": { "tool_allowlist": patterns } }));
-    for (line, new, status, code, field) in [
-        (
-            &ada,
-            allows(json!(["*"])),
-            422,
-            "INVALID",
-            "/lists/tool_allowlist",
-        ),
-        (
-            &ada,
-            allows(json!(["write_x"])),
-            422,
-            "INVALID",
-            "/lists/tool_allowlist",
-        ),
-        (
-            &ada,
-            made(json!({ "settings": { "exam": 2 } })),
-            422,
-            "INVALID",
-            "/settings/exam",
-        ),
-        (
-            &ada,
-            made(json!({ "lists": { "widens": true } })),
-            422,
-            "UNKNOWN_FIELD",
-            "",
-        ),
-        (
-            &ada,
-            made(json!({ "component": "x" })),
-            422,
-            "UNKNOWN_FIELD",
-            "",
-        ),
-        (
-            &ada,
-            made(json!({ "color": "red" })),
-            422,
-            "INVALID",
-            "/color",
-        ),
-        (
-            &ada,
-            made(json!({ "template": "plain" })),
-            403,
-            "TEMPLATE_FORBIDDEN",
-            "/template",
-        ),
-        (
-            &ada,
-            made(json!({ "template": "none" })),
-            404,
-            "DEFINITION_NOT_FOUND",
-            "/template",
-        ),
-        (
-            &bob,
-            made(json!({})),
-            403,
-            "TEMPLATE_FORBIDDEN",
-            "/template",
-        ),
-        (&eve, made(json!({})), 403, "PATH_FORBIDDEN", ""),
-        (&reader, made(json!({})), 403, "SCOPE_MISSING", ""),
+    let made = |name: &str| json!({ "template": "helper", "display_name": name });
+    let rows = [
+        r#"POST /api/definitions {{new},"lists":{"tool_allowlist":["*"]}} => 422 INVALID /lists/tool_allowlist"#,
+        r#"POST /api/definitions {{new},"lists":{"tool_allowlist":["write_x"]}} => 422 INVALID /lists/tool_allowlist"#,
+        r#"POST /api/definitions {{new},"settings":{"exam":2}} => 422 INVALID /settings/exam"#,
+        r#"POST /api/definitions {{new},"lists":{"widens":true}} => 422 UNKNOWN_FIELD"#,
+        r#"POST /api/definitions {{new},"component":"x"} => 422 UNKNOWN_FIELD"#,
+        r#"POST /api/definitions {{new},"color":"red"} => 422 INVALID /color"#,
+        r#"POST /api/definitions {"template":"plain","display_name":"X"} => 403 TEMPLATE_FORBIDDEN /template"#,
+        r#"POST /api/definitions {"template":"none","display_name":"X"} => 404 DEFINITION_NOT_FOUND /template"#,
+    ];
+    let names = [("{new}", r#""template":"helper","display_name":"X""#)];
+    ada.answers(&names, &rows).await;
+    for (line, refusal) in [
+        (&bob, "403 TEMPLATE_FORBIDDEN /template"),
+        (&eve, "403 PATH_FORBIDDEN"),
+        (&reader, "403 SCOPE_MISSING"),
     ] {
-        let refused = line.post("/api/definitions", &new).await;
-        assert_eq!(
-            (refused.status, refused.text("code").as_str()),
-            (status, code),
-            "{new} {refused:?}"
-        );
-        if !field.is_empty() {
-            assert_eq!(refused.text("field"), field, "{new} {refused:?}");
-        }
+        let row = format!("POST /api/definitions {{{{new}}}} => {refusal}");
+        line.answers(&names, &[&row]).await;
     }
     for number in 0..50 {
-        let new = made(json!({ "display_name": format!("X {number}") }));
-        let made = ada.post("/api/definitions", &new).await;
-        assert_eq!(made.status, 201, "{number} {made:?}");
+        let new = made(&format!("X {number}"));
+        ada.post("/api/definitions", &new).gives(201).await;
     }
-    ada.post("/api/definitions", &made(json!({})))
+    ada.post("/api/definitions", &made("X"))
         .refused(409, "TOO_MANY_DEFINITIONS")
         .await;
     ada.delete("/api/definitions/plain")
@@ -547,12 +457,10 @@ async fn what_a_user_made_is_nobody_elses_and_no_other_agent_hears_of_it() {
         ),
     ] {
         let body = Some(&body).filter(|body| !body.is_null());
-        let refused = bob.ask(method, &path, body).await;
-        assert_eq!(
-            (refused.status, refused.text("code").as_str()),
-            (404, "DEFINITION_NOT_FOUND"),
-            "{path} {refused:?}"
-        );
+        let refused = bob
+            .ask(method, &path, body)
+            .refused(404, "DEFINITION_NOT_FOUND")
+            .await;
         let known = refused.text("detail").replacen(&id, "", 1);
         assert!(!known.contains("made-"), "{refused:?}");
     }

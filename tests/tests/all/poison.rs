@@ -5,7 +5,7 @@ use super::exhaustion::say;
 use agent_host_tests::patience;
 use agent_host_tests::process::{
     CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_DIES_ON,
-    READING_PANICS_ON, Session, puppet, scripted,
+    READING_PANICS_ON, Session, puppet, scripted, shows, tells,
 };
 use futures::stream::{self, StreamExt};
 use rusqlite::Connection;
@@ -126,11 +126,7 @@ async fn a_turn_that_ends_the_host_five_times_fails_and_asks_no_model_again() {
     // The session goes on.
     let replies = json!([{ "reply": "still here" }]);
     host.play(&session, &replies).await;
-    assert!(
-        host.rest(&session).await["messages"]
-            .to_string()
-            .contains("still here")
-    );
+    host.heard(&session, "still here").await;
     // What the turn did is done again only for whoever says that it may be.
     let requeue = format!("/api/dead-letters/{input}/requeue");
     host.post(&requeue, &json!({}))
@@ -244,31 +240,14 @@ async fn a_turn_that_is_given_up_is_listed_with_its_reason_until_its_session_is_
     });
     assert_eq!(*letter, expected);
     let reason = seen["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("the host ended 5 times in a row"),
-        "{reason}"
-    );
+    tells(reason, &["the host ended 5 times in a row"]);
 
-    let listed = folder.run(&["dead-letter", "list"]).await;
-    let listed = String::from_utf8(listed.stdout).unwrap();
     let run = seen["run_id"].as_str().unwrap();
-    for reported in [
-        input.as_str(),
-        id,
-        agent,
-        run,
-        "(had begun)",
-        "user local",
-        reason,
-    ] {
-        assert!(listed.contains(reported), "{reported}: {listed}");
-    }
+    let texts = [&*input, id, agent, run, "(had begun)", "user local", reason];
+    folder.prints("dead-letter list", 0, &texts).await;
     let refused = folder.run(&["dead-letter", "requeue", &input]).await;
     assert!(!refused.status.success(), "{refused:?}");
-    assert!(
-        String::from_utf8_lossy(&refused.stderr).contains("--repeat"),
-        "{refused:?}"
-    );
+    tells(&String::from_utf8_lossy(&refused.stderr), &["--repeat"]);
     assert!(host.stop().await.success(), "{}", folder.log());
 
     assert!(folder.run(&["rebuild"]).await.status.success());
@@ -327,8 +306,7 @@ async fn dead_letters_are_listed_page_by_page_and_dropped_for_good() {
     assert_eq!(data, [expected]);
     let input = host.get(&format!("{session}/inputs/{dropped}")).await;
     assert_eq!(input.body["state"], "cancelled");
-    let listed = folder.run(&["dead-letter", "list"]).await;
-    let listed = String::from_utf8(listed.stdout).unwrap();
+    let listed = folder.prints("dead-letter list", 0, &[]).await;
     for (input, is_listed) in inputs.iter().zip([true, false, true]) {
         assert_eq!(listed.contains(input.as_str()), is_listed, "{listed}");
     }
@@ -390,11 +368,7 @@ async fn turns_that_wait_are_not_touched_by_a_recovery() {
     host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
         .gives(202)
         .await;
-    assert!(
-        host.rest(&asking).await["messages"]
-            .to_string()
-            .contains("q value true")
-    );
+    host.heard(&asking, "q value true").await;
     for session in [&asking, &timed, &resting] {
         assert_eq!(
             recoveries(&host, session).await,
@@ -453,11 +427,7 @@ async fn an_input_whose_first_step_ends_the_process_is_dead_after_five_ends() {
         dead[0]["input_id"].as_str().unwrap()
     );
     host.post(&requeue, &json!({})).gives(202).await;
-    assert!(
-        host.rest(&session).await["messages"]
-            .to_string()
-            .contains("at last")
-    );
+    host.heard(&session, "at last").await;
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -496,21 +466,12 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
     let host = folder.start_with(&["--skip", id], None).await.unwrap();
     let replies = json!([{ "reply": "served" }]);
     host.play(&other, &replies).await;
-    assert!(
-        host.rest(&other).await["messages"]
-            .to_string()
-            .contains("served")
-    );
+    host.heard(&other, "served").await;
     host.say(&session, "and then?").await;
     let seen = host.get(&session).await.body;
-    assert_eq!(
-        (
-            &seen["quarantined"]["why"],
-            &seen["waiting"],
-            &seen["run_status"]
-        ),
-        (&json!("skipped"), &json!(1), &json!("running")),
-        "{seen}"
+    shows(
+        &seen,
+        &json!({ "quarantined/why": "skipped", "waiting": 1, "run_status": "running" }),
     );
     host.post(&format!("{session}/cancel"), &json!({}))
         .refused(409, "SESSION_QUARANTINED")
@@ -566,11 +527,7 @@ async fn a_refused_cancel_of_a_quarantined_session_takes_back_no_words() {
         .refused(409, "SESSION_QUARANTINED")
         .await;
     let seen = host.get(&session).await.body;
-    assert_eq!(
-        (&seen["waiting"], &seen["run_status"]),
-        (&json!(1), &json!("running")),
-        "{seen}"
-    );
+    shows(&seen, &json!({ "waiting": 1, "run_status": "running" }));
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -683,11 +640,7 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
         202,
         "{seen}"
     );
-    assert!(
-        host.rest(&session).await["messages"]
-            .to_string()
-            .contains("q value true")
-    );
+    host.heard(&session, "q value true").await;
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -706,19 +659,11 @@ async fn a_turn_over_which_a_projection_panics_ends_with_a_reason_and_the_host_l
         { "reply": "never" },
     ]);
     host.play(&session, &script).await;
-    let seen = host.rest(&session).await;
-    assert!(
-        seen["messages"].to_string().contains("can never be stored"),
-        "{seen}"
-    );
+    host.heard(&session, "can never be stored").await;
     let replies = json!({ "steps": [{ "reply": "served" }] }).to_string();
     for session in [&session, &other] {
         host.say(session, &replies).await;
-        assert!(
-            host.rest(session).await["messages"]
-                .to_string()
-                .contains("served")
-        );
+        host.heard(session, "served").await;
     }
     // A request of which nothing can be stored is told that it is no use to repeat it.
     say(&host, &other, "hello from the model")
@@ -811,11 +756,7 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
     assert_eq!((before, tries()), (5, 5), "{}", folder.log());
     let replies = json!([{ "reply": "served" }]);
     host.play(&other, &replies).await;
-    assert!(
-        host.rest(&other).await["messages"]
-            .to_string()
-            .contains("served")
-    );
+    host.heard(&other, "served").await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let host = folder.serve().await;
     let call = host.get(&session).await.body["pending_action"]["tool_call_id"].clone();
@@ -823,11 +764,7 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
     host.post(&respond, &json!({ "tool_call_id": call, "response": true }))
         .gives(202)
         .await;
-    assert!(
-        host.rest(&session).await["messages"]
-            .to_string()
-            .contains("fragile value true")
-    );
+    host.heard(&session, "fragile value true").await;
     assert!(host.stop().await.success(), "{}", folder.log());
 }
 
@@ -908,11 +845,7 @@ async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_re
     let host = folder.start_in(&[], deadly).await.unwrap();
     for other in &others {
         answer(&host, other).await;
-        let seen = host.rest(other).await;
-        assert!(
-            seen["messages"].to_string().contains("q value true"),
-            "{seen}"
-        );
+        host.heard(other, "q value true").await;
     }
     assert!(host.stop().await.success(), "{}", folder.log());
 
@@ -921,11 +854,7 @@ async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_re
     let id = session.rsplit('/').next().unwrap();
     folder.succeeds(&["session", "release", id]).await;
     answer(&host, &session).await;
-    let seen = host.rest(&session).await;
-    assert!(
-        seen["messages"].to_string().contains("fragile value true"),
-        "{seen}"
-    );
+    host.heard(&session, "fragile value true").await;
     assert!(host.stop().await.success(), "{}", folder.log());
     let host = folder.serve().await;
     let list = host.get("/api/quarantine").await.body["quarantined"].clone();

@@ -3,7 +3,7 @@
 
 use agent_host_tests::guests::test_program;
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Folder, Host, Session};
+use agent_host_tests::process::{Folder, Host, Session, tells};
 use agent_host_tests::prompt::{Received, provider};
 use domain::speaker::{EXPLAINED, without_block};
 use serde_json::{Value, json};
@@ -282,10 +282,7 @@ async fn a_session_of_another_definition_is_told_as_that() {
         let refused = host.get(&path).gives(404).await;
         assert_eq!(refused.text("code"), "SESSION_NOT_FOUND");
         let reported = refused.text("detail");
-        assert!(
-            reported.contains("of the definition `general`"),
-            "{reported}"
-        );
+        tells(&reported, &["of the definition `general`"]);
         host.open("plain").await;
     }
 }

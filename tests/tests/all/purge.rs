@@ -6,7 +6,7 @@ mod others;
 
 use super::keyvalue::shelved;
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Reply, script};
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Reply, script, shows};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -208,25 +208,16 @@ async fn nothing_that_was_said_in_a_purged_session_is_left_in_the_data_folder() 
     assert_eq!(holders(&data), []);
     let erased = &purged.body["erased"];
     let kept = &purged.body["kept"];
-    assert_eq!(
-        (
-            &erased["sessions"],
-            &erased["turns"],
-            &erased["bucket_keys"]
-        ),
-        (&json!(1), &json!(2), &json!(1)),
-        "{erased}"
+    shows(
+        erased,
+        &json!({ "sessions": 1, "turns": 2, "bucket_keys": 1 }),
     );
     assert_eq!(kept, &json!({ "turns": 0, "bucket_writes": 0 }));
     assert_eq!(intact(&host).await["erased"], erased["events"]);
     let rebuild = rebuilt(&host).await;
-    assert_eq!(
-        (
-            &rebuild["state"],
-            &rebuild["replaced"],
-            &rebuild["index_replaced"]
-        ),
-        (&json!("done"), &json!([]), &json!(false))
+    shows(
+        &rebuild,
+        &json!({ "state": "done", "replaced": [], "index_replaced": false }),
     );
     // What is made of it later has nothing either.
     host.post("/api/backups", &json!({})).gives(201).await;
@@ -264,22 +255,20 @@ async fn a_purged_session_is_gone_for_everybody_and_is_told_apart_from_one_that_
     let (_folder, host) = started().await;
     let (agent, session) = marked(&host).await;
     let at = path(&agent, &session);
-    purge(&host, &agent, Some(&session))
-        .await
-        .is_refusal(409, "SESSION_NOT_DELETED");
-    purge(&host, &agent, None)
-        .await
-        .is_refusal(409, "AGENT_NOT_ARCHIVED");
     let never = uuid::Uuid::new_v4().to_string();
-    purge(&host, &agent, Some(&never))
-        .await
-        .is_refusal(404, "SESSION_NOT_FOUND");
-    purge(&host, &never, Some(&session))
-        .await
-        .is_refusal(404, "AGENT_NOT_FOUND");
-    purge(&host, "puppet", Some(&session))
-        .await
-        .is_refusal(404, "AGENT_NOT_FOUND");
+    let names: [(&str, &str); 3] = [
+        ("{agent}", &agent),
+        ("{session}", &session),
+        ("{never}", &never),
+    ];
+    let rows = [
+        r#"POST /api/purges {"agent_id":"{agent}","session_id":"{session}"} => 409 SESSION_NOT_DELETED"#,
+        r#"POST /api/purges {"agent_id":"{agent}"} => 409 AGENT_NOT_ARCHIVED"#,
+        r#"POST /api/purges {"agent_id":"{agent}","session_id":"{never}"} => 404 SESSION_NOT_FOUND"#,
+        r#"POST /api/purges {"agent_id":"{never}","session_id":"{session}"} => 404 AGENT_NOT_FOUND"#,
+        r#"POST /api/purges {"agent_id":"puppet","session_id":"{session}"} => 404 AGENT_NOT_FOUND"#,
+    ];
+    host.answers(&names, &rows).await;
     delete(&host, &agent, &session).await;
     host.get(&at).refused(404, "SESSION_NOT_FOUND").await;
     // No user's key does, whatever it is good for.
@@ -305,28 +294,19 @@ async fn a_purged_session_is_gone_for_everybody_and_is_told_apart_from_one_that_
             "it was purged once"
         );
     }
-    for (method, path) in [
-        (Method::GET, at.clone()),
-        (Method::GET, format!("/api/sessions/{session}")),
-        (Method::GET, format!("{at}/items")),
-        (Method::GET, format!("{at}/tree")),
-        (Method::GET, format!("{at}/export")),
-        (Method::GET, format!("{at}/inputs")),
-        (Method::POST, format!("{at}/fork")),
-        (Method::DELETE, at.clone()),
-    ] {
-        ask(&host, method, &path, Value::Null)
-            .refused(410, "SESSION_PURGED")
-            .await;
-    }
-    ask(
-        &host,
-        Method::POST,
-        &format!("{at}/messages"),
-        json!({ "content": "hello" }),
-    )
-    .refused(410, "SESSION_PURGED")
-    .await;
+    let rows = [
+        "GET {at} => 410 SESSION_PURGED",
+        "GET /api/sessions/{session} => 410 SESSION_PURGED",
+        "GET {at}/items => 410 SESSION_PURGED",
+        "GET {at}/tree => 410 SESSION_PURGED",
+        "GET {at}/export => 410 SESSION_PURGED",
+        "GET {at}/inputs => 410 SESSION_PURGED",
+        "POST {at}/fork => 410 SESSION_PURGED",
+        "DELETE {at} => 410 SESSION_PURGED",
+        r#"POST {at}/messages {"content":"hello"} => 410 SESSION_PURGED"#,
+    ];
+    let names: [(&str, &str); 2] = [("{at}", &at), ("{session}", &session)];
+    host.answers(&names, &rows).await;
     let (_, other) = open(&host, "puppet").await;
     let seen = play(
         &host,
@@ -414,11 +394,7 @@ async fn an_archived_agent_is_purged_with_its_sessions_from_the_command_line() {
         .succeeds(&["session", "purge", "--agent", &agent, "--yes", "--json"])
         .await;
     let done: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(
-        (&done["erased"]["sessions"], &done["erased"]["turns"]),
-        (&json!(2), &json!(2)),
-        "{done}"
-    );
+    shows(&done, &json!({ "erased/sessions": 2, "erased/turns": 2 }));
     assert_eq!(holders(&folder.data()), []);
     host.get(&format!("/api/agents/{agent}"))
         .refused(410, "AGENT_PURGED")

@@ -4,11 +4,9 @@
 mod api;
 mod chance;
 mod deaths;
-mod fates;
 mod interleavings;
 mod refinement;
 mod storm;
-mod users;
 
 use agent_host_tests::patience::until;
 use agent_host_tests::world::target;
@@ -18,7 +16,7 @@ use broker::{Error, InputReceipt, PostOutcome};
 use domain::event::Event;
 use domain::id::SessionId;
 use domain::message::Role;
-use domain::queue::{COLLECTED_TITLE, Directive, QueueOverride, WaitKind};
+use domain::queue::{Directive, QueueOverride, WaitKind};
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use serde_json::json;
@@ -81,42 +79,13 @@ async fn ends(world: &World) -> Vec<(TurnEnd, Option<String>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_collected_is_one_message_of_one_turn_and_followups_have_one_each() {
-    let world = World::new(Setup::default()).await;
-    let (session, call) = asking(&world).await;
-    for text in ["one", "two"] {
-        let receipt = post(&world, "puppet", session, text, "collect debounce:20ms")
-            .await
-            .unwrap();
-        assert!(
-            matches!(receipt.waits_for, WaitKind::Queued(_)),
-            "{receipt:?}"
-        );
-    }
-    post(&world, "puppet", session, "three", "followup debounce:20ms")
-        .await
-        .unwrap();
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
-    world.idle(session).await;
-    let together = format!("{COLLECTED_TITLE}\n\n---\nQueued #1\none\n\n---\nQueued #2\ntwo");
-    assert_eq!(heard(&world, session).await, [together, "three".to_owned()]);
-    assert_eq!(world.runs().await.len(), 3);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_debounce_is_waited_for_by_a_timer_of_the_store_which_outlasts_the_host() {
     let world = World::new(Setup::default()).await;
     let (session, call) = asking(&world).await;
     let accepted = post(&world, "puppet", session, "later", "followup debounce:3s")
         .await
         .unwrap();
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
+    world.confirm("puppet", call).await;
     world.until(session, |row| row.open_run.is_none()).await;
     let due = world.store().next_wake().await.unwrap().expect("a timer");
     let (input, state) = world.store().input(accepted.input).await.unwrap().unwrap();
@@ -162,146 +131,6 @@ async fn what_interrupts_ends_the_run_which_names_it_and_begins_the_next() {
     assert_eq!(world.last_reply(session).await, "said stop");
 }
 
-/// A message that waits for the end of a turn does not keep it from ending, and one that steers
-/// does.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_followup_does_not_keep_a_turn_from_ending_and_a_steering_message_does() {
-    let world = World::new(Setup::default()).await;
-    for (words, turns) in [("followup debounce:0", 2), ("steer", 1)] {
-        let session = world.open("puppet").await;
-        let before = world.runs().await.len();
-        world
-            .play_in(
-                session,
-                &json!([{ "start": [{ "key": "t", "timer": 300 }] }]),
-            )
-            .await;
-        world.until(session, |row| row.open_run.is_some()).await;
-        post(&world, "puppet", session, "and this", words)
-            .await
-            .unwrap();
-        world.idle(session).await;
-        assert_eq!(world.runs().await.len() - before, turns, "{words}");
-        assert!(
-            world.last_reply(session).await.contains("said and this"),
-            "{words}"
-        );
-    }
-}
-
-/// Beyond its cap a queue drops the messages that waited longest, and the next turn tells of it, or
-/// it refuses what arrives.
-#[tokio::test(flavor = "multi_thread")]
-async fn beyond_its_cap_a_queue_drops_the_oldest_and_says_so_or_refuses_the_newest() {
-    let world = World::new(Setup::default()).await;
-    let (session, call) = asking(&world).await;
-    let words = "followup debounce:0 cap:1 drop:summarize";
-    let first = post(&world, "puppet", session, "first\nof all", words)
-        .await
-        .unwrap();
-    let second = post(&world, "puppet", session, "second", words)
-        .await
-        .unwrap();
-    assert_eq!(second.dropped, [first.input]);
-    assert_eq!(
-        world.store().input(first.input).await.unwrap().unwrap().1,
-        InputState::Dropped
-    );
-    let refused = post(
-        &world,
-        "puppet",
-        session,
-        "third",
-        "followup cap:1 drop:new",
-    )
-    .await;
-    let Err(Error::Refused(refusal)) = refused else {
-        panic!("{refused:?}")
-    };
-    assert_eq!(refusal.code, "QUEUE_FULL");
-    let world = world.restart(|_| {}).await;
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
-    let row = world.idle(session).await;
-    assert_eq!(
-        heard(&world, session).await,
-        [
-            "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first of all",
-            "second"
-        ]
-    );
-    assert_eq!(row.overflow.dropped(), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_dropped_is_told_by_the_next_turn_when_the_one_that_was_to_tell_it_fails() {
-    let world = World::new(Setup::default()).await;
-    let (session, call) = asking(&world).await;
-    let words = "followup debounce:0 cap:1";
-    post(&world, "puppet", session, "first", words)
-        .await
-        .unwrap();
-    let trap = json!({ "steps": [{ "trap": "on purpose" }] }).to_string();
-    post(&world, "puppet", session, &trap, words).await.unwrap();
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
-    let row = world.idle(session).await;
-    assert_eq!(
-        (row.revision, row.overflow.dropped()),
-        (1, 1),
-        "it is told to nobody yet"
-    );
-    let [letter] = world
-        .broker
-        .dead_letters(10)
-        .await
-        .unwrap()
-        .try_into()
-        .unwrap();
-    assert!(letter.dead.reason.contains("on purpose"), "{letter:?}");
-    let world = world.restart(|_| {}).await;
-    post(&world, "puppet", session, "and now?", words)
-        .await
-        .unwrap();
-    let row = world.idle(session).await;
-    let reported = "[Queue overflow] Dropped 1 message due to cap.\nSummary:\n- first";
-    assert_eq!(heard(&world, session).await, [reported, "and now?"]);
-    assert_eq!(row.overflow.dropped(), 0);
-    assert_eq!(world.store().verify().await.unwrap().fault, None);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_most_urgent_of_what_waits_goes_first_and_equals_in_their_order() {
-    let world = World::new(Setup::default()).await;
-    let (session, call) = asking(&world).await;
-    use domain::delegate::Priority::{Critical, High, Low, Normal};
-    for (text, priority) in [
-        ("1", Low),
-        ("2", Normal),
-        ("3", High),
-        ("4", Normal),
-        ("5", Critical),
-    ] {
-        let message = world.message("puppet", session, text, None);
-        let message = broker::PostMessage {
-            queue: said("followup debounce:0"),
-            priority: Some(priority),
-            ..message
-        };
-        world.broker.post_message(message).await.unwrap();
-    }
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
-    world.idle(session).await;
-    assert_eq!(heard(&world, session).await, ["5", "3", "2", "4", "1"]);
-}
-
 /// Words to a structured session that awaits its client are followups, and only an answer answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn words_to_a_session_that_awaits_its_client_are_followups_and_no_answers() {
@@ -326,25 +155,13 @@ async fn words_to_a_session_that_awaits_its_client_are_followups_and_no_answers(
             "{mode}: {receipt:?}"
         );
     }
-    assert_eq!(
-        world
-            .store()
-            .session(session)
-            .await
-            .unwrap()
-            .unwrap()
-            .waiting,
-        2
-    );
+    assert_eq!(world.row(session).await.waiting, 2);
     assert_eq!(
         world.question("lesson", session).await.0,
         call,
         "nothing was answered"
     );
-    world
-        .answer("lesson", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
+    world.confirm("lesson", call).await;
     world.until(session, |row| row.waiting == 1).await;
 }
 
@@ -363,8 +180,7 @@ async fn calls_that_have_not_begun_when_words_steer_a_run_are_skipped_and_say_wh
     let waits = |row: &store::SessionRow| row.open_run.is_some();
     world.until(session, waits).await;
     until(async || world.store().next_wake().await.unwrap().is_some()).await;
-    world.say("puppet", session, "never mind").await;
-    world.idle(session).await;
+    world.turn("puppet", session, "never mind").await;
     let messages = world.messages(session).await;
     let results: Vec<String> = messages
         .iter()

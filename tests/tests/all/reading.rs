@@ -13,94 +13,64 @@ const WORD: &str = "plugh77canary";
 /// Milliseconds without a byte after which an event stream has told all that it has.
 const SILENCE_MS: u64 = 400;
 
-/// The forms in which each route is asked: what is added to its path, with ids in braces. The flag
-/// says whether ada herself finds her word by one of them.
-const ASKED: &[(&str, bool, &[&str])] = &[
-    ("/api/agents", false, &["?limit=200"]),
-    ("/api/agents/{id}", false, &[""]),
-    ("/api/agents/{id}/history", false, &["", "?user=ada"]),
-    ("/api/agents/{id}/memory", false, &["", "?q={word}"]),
-    ("/api/agents/{id}/preferences", false, &[""]),
-    ("/api/agents/{id}/prompt", false, &["", "?session={sid}"]),
-    ("/api/agents/{id}/reply-target", false, &[""]),
-    ("/api/agents/{id}/sessions", true, &["", "?user=ada"]),
-    (
-        "/api/agents/{id}/sessions/{sid}",
-        true,
-        &["", "?after=0&messages=100"],
-    ),
-    (
-        "/api/agents/{id}/sessions/{sid}/diff",
-        true,
-        &[
-            "?with={sid}",
-            "?with={other_sid}",
-            "?with={turn_id}",
-            "?with={other_turn}",
-        ],
-    ),
-    ("/api/agents/{id}/sessions/{sid}/export", true, &[""]),
-    ("/api/agents/{id}/sessions/{sid}/files", true, &[""]),
-    (
-        "/api/agents/{id}/sessions/{sid}/files/{digest}",
-        true,
-        &[""],
-    ),
-    ("/api/agents/{id}/sessions/{sid}/inputs", false, &[""]),
-    (
-        "/api/agents/{id}/sessions/{sid}/inputs/{input}",
-        false,
-        &[""],
-    ),
-    ("/api/agents/{id}/sessions/{sid}/items", false, &[""]),
-    ("/api/agents/{id}/sessions/{sid}/stats", false, &[""]),
-    ("/api/agents/{id}/sessions/{sid}/tree", true, &[""]),
-    (
-        "/api/agents/{id}/stream",
-        true,
-        &[
-            "?after=0",
-            "?after=0&session={sid}",
-            "?after=0&session={sid}&spawned=true",
-        ],
-    ),
-    ("/api/conversations/{conversation}", true, &[""]),
-    ("/api/definitions", false, &[""]),
-    ("/api/definitions/{definition}", false, &[""]),
-    ("/api/me", false, &[""]),
-    ("/api/models", false, &[""]),
-    ("/api/paths", false, &["", "?under={path}"]),
-    ("/api/paths/fetch", false, &["?path={path}"]),
-    ("/api/personas", false, &[""]),
-    (
-        "/api/search",
-        true,
-        &[
-            "?q={word}",
-            "?q={word}&agent={id}",
-            "?q={word}&agent={path}",
-        ],
-    ),
-    ("/api/session", false, &["", "?user_id=ada"]),
-    ("/api/session/{sid}", false, &[""]),
-    ("/api/session/{sid}/state", false, &[""]),
-    ("/api/session/{sid}/stream", false, &["", "?after=0"]),
-    ("/api/sessions", true, &["?limit=200"]),
-    ("/api/sessions/{sid}", true, &[""]),
-    ("/api/tasks", false, &["", "?session={sid}", "?agent={id}"]),
-    (
-        "/api/tasks/stats",
-        false,
-        &["", "?session={sid}", "?agent={id}"],
-    ),
-    ("/api/tasks/{task_id}", true, &[""]),
-    ("/api/triggers", false, &[""]),
-    ("/api/triggers/{trigger}", false, &[""]),
-    ("/api/triggers/{trigger}/history", false, &[""]),
-    ("/api/turns/{turn_id}", true, &[""]),
-    ("/api/usage", false, &["", "?by=session", "?by=agent"]),
-    ("/api/users/{user}/connectors", false, &[""]),
+/// The routes, each with whether ada herself finds her word there, and with the forms in which it is
+/// asked: what is added to its path, with ids in braces, and `.` for nothing.
+const ASKED: &[&str] = &[
+    "/api/agents hides ?limit=200",
+    "/api/agents/{id} hides .",
+    "/api/agents/{id}/history hides . ?user=ada",
+    "/api/agents/{id}/memory hides . ?q={word}",
+    "/api/agents/{id}/preferences hides .",
+    "/api/agents/{id}/prompt hides . ?session={sid}",
+    "/api/agents/{id}/reply-target hides .",
+    "/api/agents/{id}/sessions finds . ?user=ada",
+    "/api/agents/{id}/sessions/{sid} finds . ?after=0&messages=100",
+    "/api/agents/{id}/sessions/{sid}/diff finds ?with={sid} ?with={other_sid} ?with={turn_id} ?with={other_turn}",
+    "/api/agents/{id}/sessions/{sid}/export finds .",
+    "/api/agents/{id}/sessions/{sid}/files finds .",
+    "/api/agents/{id}/sessions/{sid}/files/{digest} finds .",
+    "/api/agents/{id}/sessions/{sid}/inputs hides .",
+    "/api/agents/{id}/sessions/{sid}/inputs/{input} hides .",
+    "/api/agents/{id}/sessions/{sid}/items hides .",
+    "/api/agents/{id}/sessions/{sid}/stats hides .",
+    "/api/agents/{id}/sessions/{sid}/tree finds .",
+    "/api/agents/{id}/stream finds ?after=0 ?after=0&session={sid} ?after=0&session={sid}&spawned=true",
+    "/api/conversations/{conversation} finds .",
+    "/api/definitions hides .",
+    "/api/definitions/{definition} hides .",
+    "/api/me hides .",
+    "/api/models hides .",
+    "/api/paths hides . ?under={path}",
+    "/api/paths/fetch hides ?path={path}",
+    "/api/personas hides .",
+    "/api/search finds ?q={word} ?q={word}&agent={id} ?q={word}&agent={path}",
+    "/api/session hides . ?user_id=ada",
+    "/api/session/{sid} hides .",
+    "/api/session/{sid}/state hides .",
+    "/api/session/{sid}/stream hides . ?after=0",
+    "/api/sessions finds ?limit=200",
+    "/api/sessions/{sid} finds .",
+    "/api/tasks hides . ?session={sid} ?agent={id}",
+    "/api/tasks/stats hides . ?session={sid} ?agent={id}",
+    "/api/tasks/{task_id} finds .",
+    "/api/triggers hides .",
+    "/api/triggers/{trigger} hides .",
+    "/api/triggers/{trigger}/history hides .",
+    "/api/turns/{turn_id} finds .",
+    "/api/usage hides . ?by=session ?by=agent",
+    "/api/users/{user}/connectors hides .",
 ];
+
+/// The same: the route, whether she finds it, and the forms.
+fn routes_asked() -> impl Iterator<Item = (&'static str, bool, impl Iterator<Item = &'static str>)>
+{
+    ASKED.iter().map(|line| {
+        let mut words = line.split(' ');
+        let (route, finds) = (words.next().unwrap(), words.next().unwrap());
+        let forms = words.map(|form| form.trim_start_matches('.'));
+        (route, finds == "finds", forms)
+    })
+}
 
 /// The names that stand for something of ada's, and what they stand for.
 type Things = Vec<(&'static str, String)>;
@@ -254,14 +224,14 @@ fn filled(text: &str, things: &Things) -> String {
 /// Says by which of the forms of each route a key finds the word.
 async fn finds(host: &Host, key: &str, things: &[Things]) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    for (route, _, forms) in ASKED {
-        for form in *forms {
+    for (route, _, forms) in routes_asked() {
+        for form in forms {
             for things in things {
                 let path = filled(&format!("{route}{form}"), things);
                 assert!(!path.contains('{'), "{path}");
                 let (_, text) = read(host, key, &path).await;
                 if text.contains(WORD) {
-                    found.push((*route, path));
+                    found.push((route, path));
                 }
             }
         }
@@ -285,7 +255,7 @@ async fn no_route_that_reads_shows_a_users_words_to_whom_they_are_hidden_from() 
     ]);
     let (_folder, host) = Folder::serving(config, &["puppet"]).await;
     let mut unlisted = routes(&host).await;
-    unlisted.retain(|route| !ASKED.iter().any(|(known, ..)| known == route));
+    unlisted.retain(|route| !routes_asked().any(|(known, ..)| known == route));
     assert!(unlisted.is_empty(), "say how these are asked: {unlisted:?}");
     let things = reported(&host).await;
 
@@ -293,10 +263,10 @@ async fn no_route_that_reads_shows_a_users_words_to_whom_they_are_hidden_from() 
     for user in ["ada", "reader", "observer"] {
         let key = key(&host, user, &["read"]).await;
         let found = finds(&host, &key, &things).await;
-        for (route, shows, _) in ASKED {
-            let is_by_role = ["/api/search", "/api/turns/{turn_id}"].contains(route);
-            if *shows && (user == "ada" || is_by_role) {
-                let is_found = found.iter().any(|(by, _)| by == route);
+        for (route, shows, _) in routes_asked() {
+            let is_by_role = ["/api/search", "/api/turns/{turn_id}"].contains(&route);
+            if shows && (user == "ada" || is_by_role) {
+                let is_found = found.iter().any(|(by, _)| *by == route);
                 assert!(is_found, "{user} finds it by {route}: {found:?}");
             }
         }

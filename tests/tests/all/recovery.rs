@@ -1,13 +1,20 @@
 //! The treatment of open operations at a restart, by effect class. Crashes of the whole process are
 //! in the crash matrix.
+//!
+//! The causes that models and operators hear of a call that must not be repeated: the one that
+//! there was, and none that there was not.
 
+use super::exhaustion::config;
 use agent_host_tests::patience::until;
+use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::{Setup, World};
 use broker::By;
 use domain::event::{Event, OperationStarted};
 use domain::id::Stream;
 use domain::user::UserId;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::process::Stdio;
 use std::time::Duration;
 use store::{Commit, Expected};
 
@@ -120,11 +127,12 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
         .say("puppet", bad, r#"{"steps":[{"trap":"on purpose"}]}"#)
         .await
         .input;
-    world
-        .say("puppet", good, r#"{"steps":[{"reply":"fine"}]}"#)
-        .await;
-    world.idle(good).await;
-    assert_eq!(world.last_reply(good).await, "fine");
+    assert_eq!(
+        world
+            .turn("puppet", good, r#"{"steps":[{"reply":"fine"}]}"#)
+            .await,
+        "fine"
+    );
     world.idle(bad).await;
     let dead = world.broker.dead_letters(10).await.unwrap();
     assert_eq!(
@@ -139,11 +147,12 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
         dead[0].dead.reason
     );
     // The session goes on, and the letter can have another chance.
-    world
-        .say("puppet", bad, r#"{"steps":[{"reply":"still here"}]}"#)
-        .await;
-    world.idle(bad).await;
-    assert_eq!(world.last_reply(bad).await, "still here");
+    assert_eq!(
+        world
+            .turn("puppet", bad, r#"{"steps":[{"reply":"still here"}]}"#)
+            .await,
+        "still here"
+    );
     let me = UserId::local();
     let again = world.broker.requeue(By::from(&me), input, None);
     again.await.unwrap();
@@ -288,12 +297,11 @@ async fn a_trap_after_three_calls_repeats_none_of_them() {
         .map(|n| json!({ "key": format!("t{n}"), "tool": "send" }))
         .collect();
     world
-        .play_in(
+        .played(
             session,
             &json!([{ "until": "all", "start": start }, { "trap": "too late" }]),
         )
         .await;
-    world.idle(session).await;
     assert!(
         world
             .last_reply(session)
@@ -335,11 +343,71 @@ async fn a_turn_ends_on_the_version_that_wrote_its_memo_and_the_next_one_takes_t
         "t elapsed",
         "the old version ended its turn"
     );
-    world.say("puppet", session, "hello").await;
-    world.idle(session).await;
     assert_eq!(
-        world.last_reply(session).await,
+        world.turn("puppet", session, "hello").await,
         "hello from the model",
         "the new one took over"
     );
+}
+
+/// A turn with one call of the tool that must not run twice. Returns its outcome on record, and the
+/// words that a model would read of it.
+async fn called(host: &Host, arguments: Value) -> Value {
+    let session = host.open("puppet").await;
+    let call = json!({ "key": "s", "tool": "send", "args": arguments });
+    host.play(&session, &json!([{ "start": [call] }, { "reply": "done" }]))
+        .await;
+    host.rest(&session).await;
+    let events = host.events("").await;
+    let mut settled = events
+        .iter()
+        .filter_map(|event| event["data"]["settled"].as_array()?.first());
+    settled.next_back().expect("an outcome").clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cut_a_call_off_is_told_and_no_stop_of_the_host_is_made_up() {
+    let mut config = config();
+    config["components"]["effects"]["limits"] = json!({ "wallMsMax": 300 });
+    let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
+
+    let slow = called(&host, json!({ "sleep": 5_000 })).await;
+    assert_eq!(slow["outcome"], "unknown", "{slow}");
+    assert_eq!(slow["cause"]["code"], "timed-out", "{slow}");
+    assert!(!slow.to_string().contains("the host"), "{slow}");
+
+    let files = folder.path().join("files");
+    std::fs::remove_dir_all(&files).unwrap();
+    let gone = called(&host, json!({})).await;
+    assert_eq!(gone["outcome"], "failed", "nothing of it ran: {gone}");
+    assert_eq!(gone["failure"]["code"], "tool-failed", "{gone}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_computes_too_long_or_crashes_is_unknown_with_that_cause() {
+    let mut config = config();
+    config["components"]["effects"]["limits"] = json!({ "cpuMsMax": 200 });
+    let (folder, host) = Folder::serving(config, &["puppet", "effects"]).await;
+    for (arguments, cause) in [("spin", "out-of-cpu"), ("panic", "trapped")] {
+        let ended = called(&host, json!({ arguments: true })).await;
+        assert_eq!(ended["outcome"], "unknown", "{ended}");
+        assert_eq!(ended["cause"]["code"], cause, "{ended}");
+    }
+
+    // The ledger of those calls, and a new key, are not lost without a word.
+    for words in [
+        &["audit", "--json"][..],
+        &["status"],
+        &["key", "create", "--scopes", "read"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = folder.program(words);
+        let reported = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let reported = tokio::time::timeout(PATIENCE, reported.wait_with_output()).await;
+        let reported = reported.expect("an end in time").unwrap();
+        let why = String::from_utf8_lossy(&reported.stderr);
+        assert_eq!(reported.status.code(), Some(1), "{words:?}: {why}");
+        assert!(why.contains("No space left on device"), "{words:?}: {why}");
+    }
+    assert!(host.stop().await.success());
 }

@@ -2,6 +2,7 @@
 //! with, the next one has the new ones, and what is granted counts at once.
 
 use agent_host_tests::guests::wasm;
+use agent_host_tests::process::tells;
 use agent_host_tests::{Setup, World};
 use domain::digest::Digest;
 use domain::event::{ComponentAdmitted, Event};
@@ -190,10 +191,7 @@ async fn no_other_code_than_the_pinned_one_ends_a_turn_after_a_reload() {
         })
         .await;
     let reported = report(&world, session).await;
-    assert!(
-        reported.contains("look done") && reported.contains("look DONE"),
-        "{reported}"
-    );
+    tells(&reported, &["look done", "look DONE"]);
     let (steps, calls) = codes(&world).await.remove(0);
     let both = |a: &[u8], b: &[u8]| BTreeSet::from([Digest::of(a), Digest::of(b)]);
     assert_eq!(steps, both(&wasm("puppet"), &touched("puppet")));

@@ -3,7 +3,7 @@
 
 use super::exhaustion::config;
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Folder, Host, PATIENCE, Session};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Session, shows, tells};
 use serde_json::{Value, json};
 use std::process::Output;
 use std::time::Duration;
@@ -77,21 +77,10 @@ async fn said(host: &Host, session: &Session) -> String {
 fn chose(choice: &str, counts: [u64; 3], found: &[Value]) {
     let [turns, operations, inputs] = counts;
     let [one] = found else { panic!("{found:?}") };
-    assert_eq!(
-        (
-            &one["choice"],
-            &one["turns"],
-            &one["operations"],
-            &one["inputs"]
-        ),
-        (
-            &json!(choice),
-            &json!(turns),
-            &json!(operations),
-            &json!(inputs)
-        ),
-        "{one}"
-    );
+    let expected = json!({
+        "choice": choice, "turns": turns, "operations": operations, "inputs": inputs,
+    });
+    shows(one, &expected);
     assert!(
         one["made_at"]
             .as_str()
@@ -144,10 +133,7 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
         "the call that was begun is not made again, the one of the input that waited is"
     );
     let reported = said(&host, &session).await;
-    assert!(
-        reported.contains("put done") && reported.contains("send unknown"),
-        "{reported}"
-    );
+    tells(&reported, &["put done", "send unknown"]);
     chose(
         "resumed",
         [1, 1, 1],
@@ -167,10 +153,7 @@ async fn a_restored_host_repeats_nothing_until_it_is_told_what_to_do() {
     host.rest(&session).await;
     assert_eq!(begun(&folder), Vec::<String>::new());
     let reported = said(&host, &session).await;
-    assert!(
-        reported.contains("put unknown") && reported.contains("send unknown"),
-        "{reported}"
-    );
+    tells(&reported, &["put unknown", "send unknown"]);
     let dead = host.get("/api/dead-letters").await.body["dead_letters"].clone();
     assert_eq!(dead.as_array().unwrap().len(), 1, "{dead}");
     assert!(dead.to_string().contains("restored from"), "{dead}");
@@ -347,10 +330,7 @@ async fn a_backup_that_finds_no_room_elsewhere_leaves_nothing_behind() {
     let failed = back_up("16").await;
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     let reported = String::from_utf8_lossy(&failed.stderr);
-    assert!(
-        reported.contains("the backup cannot be written to"),
-        "{reported}"
-    );
+    tells(&reported, &["the backup cannot be written to"]);
     assert_eq!(left(), (0, 0));
     let made = back_up("unlimited").await;
     assert!(made.status.success(), "{made:?}");

@@ -2,9 +2,8 @@
 //! compared, carried out and in, searched.
 
 mod carrying;
-mod many;
 
-use agent_host_tests::process::{Folder, Frames, Host, Line, Reply, puppets};
+use agent_host_tests::process::{Folder, Frames, Host, Line, Reply, puppets, shows};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -132,9 +131,9 @@ async fn a_session_is_renamed_pinned_and_noted_of_and_that_counts_as_an_update()
         json!({ "name": null, "attributes": { "level": null } }),
     )
     .await;
-    assert_eq!(
-        (&noted.body["name"], &noted.body["attributes"]),
-        (&json!(null), &json!({ "topic": "verbs" }))
+    shows(
+        &noted.body,
+        &json!({ "name": null, "attributes": { "topic": "verbs" } }),
     );
     // What changes nothing is no update.
     let same = change(
@@ -218,10 +217,7 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
         (first.clone(), first.clone()),
         "{early:?}"
     );
-    assert_eq!(
-        (&early.body["last_message"], &early.body["revision"]),
-        (&json!(2), &json!(0))
-    );
+    shows(&early.body, &json!({ "last_message": 2, "revision": 0 }));
     assert_eq!(early.text("last_snippet"), "one");
     let by_message = fork(ada, json!({ "message": 1 })).await;
     assert_eq!(by_message.text("turn_id"), first);
@@ -238,20 +234,22 @@ async fn a_session_is_forked_at_any_turn_and_neither_changes_the_other() {
         seen.contains("\"one\"") && seen.contains("\"another two\"") && !seen.contains("\"two\""),
         "{seen}"
     );
-    // A turn that is in no thread of the session's, and one that is nowhere.
-    fork(ada, json!({ "turn_id": branch })).gives(201).await;
-    for body in [json!({ "turn_id": "ab".repeat(32) })] {
-        fork(ada, body).refused(404, "TURN_NOT_FOUND").await;
-    }
-    fork(ada, json!({ "message": 99 }))
-        .refused(422, "INVALID")
-        .await;
-    fork(ada, json!({ "turn_id": first, "message": 1 }))
-        .refused(422, "INVALID")
-        .await;
-    fork(ada, json!({ "turn_id": "x" }))
-        .refused(422, "INVALID_FIELD")
-        .await;
+    let path = stage.path(&session);
+    let names: [(&str, &str); 4] = [
+        ("{path}", &path),
+        ("{branch}", &branch),
+        ("{first}", &first),
+        ("{nowhere}", &"ab".repeat(32)),
+    ];
+    let rows = [
+        // A turn that is in no thread of the session's, and one that is nowhere.
+        r#"POST {path}/fork {"turn_id":"{branch}"} => 201"#,
+        r#"POST {path}/fork {"turn_id":"{nowhere}"} => 404 TURN_NOT_FOUND"#,
+        r#"POST {path}/fork {"message":99} => 422 INVALID"#,
+        r#"POST {path}/fork {"turn_id":"{first}","message":1} => 422 INVALID"#,
+        r#"POST {path}/fork {"turn_id":"x"} => 422 INVALID_FIELD"#,
+    ];
+    ada.answers(&names, &rows).await;
     fork(&stage.bob, json!({}))
         .refused(404, "SESSION_NOT_FOUND")
         .await;
@@ -402,10 +400,9 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
         "{cleared:?}"
     );
     let seen = ada.get(&path).await.body;
-    assert_eq!(
-        (&seen["turn_id"], &seen["last_message"], &seen["messages"]),
-        (&json!(null), &json!(0), &json!([])),
-        "{seen}"
+    shows(
+        &seen,
+        &json!({ "turn_id": null, "last_message": 0, "messages": [] }),
     );
     assert_eq!(
         (&seen["name"], seen["pinned_at"].is_string()),
@@ -495,50 +492,37 @@ async fn a_session_that_was_deleted_is_nowhere_and_its_forks_go_on() {
         let deleted = ada.delete(&stage.path(gone)).await;
         deleted.has(200, &json!({ "deleted": true }));
     }
-    for (method, to, body) in [
-        (Method::GET, path.clone(), Value::Null),
-        (Method::GET, format!("/api/sessions/{session}"), Value::Null),
-        (Method::GET, format!("/api/session/{session}"), Value::Null),
-        (
-            Method::GET,
-            format!("/api/session/{session}/state"),
-            Value::Null,
-        ),
-        (
-            Method::GET,
-            format!("{}/stream?session={session}", stage.agent),
-            Value::Null,
-        ),
-        (Method::GET, format!("{path}/tree"), Value::Null),
-        (Method::GET, format!("{path}/export"), Value::Null),
-        (Method::GET, format!("{path}/items"), Value::Null),
-        (Method::GET, format!("{path}/files"), Value::Null),
-        (
-            Method::POST,
-            format!("{path}/messages"),
-            json!({ "content": "hello" }),
-        ),
-        (Method::POST, format!("{path}/fork"), json!({})),
-        (Method::POST, format!("{path}/clear"), Value::Null),
-        (Method::POST, format!("{path}/cancel"), json!({})),
-        (Method::PATCH, path.clone(), json!({ "name": "x" })),
-        (Method::DELETE, path.clone(), Value::Null),
-    ] {
-        ask(ada, method, &to, body)
-            .refused(404, "SESSION_NOT_FOUND")
-            .await;
-    }
+    let rows = [
+        "GET {path} => 404 SESSION_NOT_FOUND",
+        "GET /api/sessions/{session} => 404 SESSION_NOT_FOUND",
+        "GET /api/session/{session} => 404 SESSION_NOT_FOUND",
+        "GET /api/session/{session}/state => 404 SESSION_NOT_FOUND",
+        "GET {agent}/stream?session={session} => 404 SESSION_NOT_FOUND",
+        "GET {path}/tree => 404 SESSION_NOT_FOUND",
+        "GET {path}/export => 404 SESSION_NOT_FOUND",
+        "GET {path}/items => 404 SESSION_NOT_FOUND",
+        "GET {path}/files => 404 SESSION_NOT_FOUND",
+        r#"POST {path}/messages {"content":"hello"} => 404 SESSION_NOT_FOUND"#,
+        "POST {path}/fork {} => 404 SESSION_NOT_FOUND",
+        "POST {path}/clear => 404 SESSION_NOT_FOUND",
+        "POST {path}/cancel {} => 404 SESSION_NOT_FOUND",
+        r#"PATCH {path} {"name":"x"} => 404 SESSION_NOT_FOUND"#,
+        "DELETE {path} => 404 SESSION_NOT_FOUND",
+        "GET /api/turns/{lost} => 404 TURN_NOT_FOUND",
+        // The fork has it.
+        "GET /api/turns/{turn} => 200",
+    ];
+    let names: [(&str, &str); 5] = [
+        ("{path}", &path),
+        ("{session}", &session),
+        ("{agent}", &stage.agent),
+        ("{lost}", &lost),
+        ("{turn}", &turn),
+    ];
+    ada.answers(&names, &rows).await;
     assert_eq!(stage.listed(ada, "").await, [forked.as_str()]);
     assert!(
         stage.found(ada, "zebra").await.is_empty() && stage.found(ada, "quagga").await.is_empty()
-    );
-    ada.get(&format!("/api/turns/{lost}"))
-        .refused(404, "TURN_NOT_FOUND")
-        .await;
-    assert_eq!(
-        ada.get(&format!("/api/turns/{turn}")).await.status,
-        200,
-        "the fork has it"
     );
     stage.say(ada, &forked, "goes on").await;
     // Nor is anything left after the projections were folded again.
@@ -624,12 +608,9 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
         .iter()
         .find(|turn| turn["turn_id"] == branch.as_str())
         .unwrap();
-    assert_eq!(
-        (
-            &label["sessions"][0]["session_id"],
-            &label["sessions"][0]["name"]
-        ),
-        (&json!(fork), &json!("a try"))
+    shows(
+        label,
+        &json!({ "sessions/0/session_id": fork, "sessions/0/name": "a try" }),
     );
     assert!(
         label["text"].as_str().unwrap().contains("branch"),
@@ -663,12 +644,9 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
     for with in [&fork, &branch] {
         let diff = ada.get(&format!("{path}{with}")).await;
         diff.has(200, &json!({ "common_turn_id": root }));
-        assert_eq!(
-            (
-                &diff.body["only_here"][0]["turn_id"],
-                &diff.body["only_there"][0]["turn_id"]
-            ),
-            (&json!(trunk), &json!(branch))
+        shows(
+            &diff.body,
+            &json!({ "only_here/0/turn_id": trunk, "only_there/0/turn_id": branch }),
         );
         assert!(
             diff.body["only_there"][0]["messages"][1]["text"] == "branch",
@@ -682,15 +660,13 @@ async fn a_tree_shows_every_branch_that_one_sees_and_a_comparison_where_two_part
         (&json!(null), &json!([])),
         "{apart:?}"
     );
-    bob.get(&format!("{path}{fork}"))
-        .refused(404, "SESSION_NOT_FOUND")
-        .await;
-    bob.get(&format!("{path}{branch}"))
-        .refused(404, "TURN_NOT_FOUND")
-        .await;
-    bob.get(&format!("{path}x"))
-        .refused(400, "INVALID_QUERY")
-        .await;
+    let rows = [
+        "GET {path}{fork} => 404 SESSION_NOT_FOUND",
+        "GET {path}{branch} => 404 TURN_NOT_FOUND",
+        "GET {path}x => 400 INVALID_QUERY",
+    ];
+    let names: [(&str, &str); 3] = [("{path}", &path), ("{fork}", &fork), ("{branch}", &branch)];
+    bob.answers(&names, &rows).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -710,9 +686,9 @@ async fn what_was_said_is_found_by_those_who_see_the_session() {
         "{found:?}"
     );
     let reply = found.iter().find(|hit| hit["role"] == "assistant").unwrap();
-    assert_eq!(
-        (&reply["turn_id"], &reply["message"], &reply["snippet"]),
-        (&json!(turn), &json!(2), &json!("bobs zebra"))
+    shows(
+        reply,
+        &json!({ "turn_id": turn, "message": 2, "snippet": "bobs zebra" }),
     );
     assert_eq!(reply["session_name"], "stripes");
     let all = stage.found(&stage.ada, "zebra").await;

@@ -1,5 +1,6 @@
 //! Skills: tools that are used by command lines, under the rules of any call.
 
+use agent_host_tests::process::tells;
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
 use domain::id::{OperationId, SessionId, Stream};
@@ -169,9 +170,14 @@ async fn lists_and_limits_hold_for_commands_as_for_calls() {
         ))
         .await
         .join("\n");
-    assert!(reported.contains("there is no tool send"), "{reported}");
-    assert!(reported.contains("look done\nstopped"), "{reported}");
-    assert!(reported.contains("limit-reached"), "{reported}");
+    tells(
+        &reported,
+        &[
+            "there is no tool send",
+            "look done\nstopped",
+            "limit-reached",
+        ],
+    );
     assert_eq!(world.effects().len(), 2);
 
     let mut setup = skilled("skills");
@@ -268,10 +274,7 @@ async fn a_skill_that_is_taken_from_an_agent_is_gone_from_its_turn_under_way() {
     world.answer("puppet", question, agrees).await.unwrap();
     world.idle(session).await;
     let reported = world.last_reply(session).await;
-    assert!(
-        reported.contains("put done") && reported.contains("gone"),
-        "{reported}"
-    );
+    tells(&reported, &["put done", "gone"]);
     assert!(!reported.contains("Look first."), "{reported}");
     assert!(
         reported.contains("look done"),

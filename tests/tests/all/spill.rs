@@ -137,18 +137,13 @@ async fn a_blob_is_read_in_the_thread_that_shows_it_in_later_turns_too_and_nowhe
         { "start": [{ "key": "t", "call": 0 }] },
     ]);
     let asks = json!({ "steps": steps, "do": "call:long" }).to_string();
-    world.say("puppet", session, &asks).await;
-    world.idle(session).await;
+    world.turn("puppet", session, &asks).await;
     let read =
         json!({ "steps": [{ "read": Digest::of("x".repeat(100_000).as_bytes()).reference() }] })
             .to_string();
     for _ in 0..2 {
-        world.say("puppet", session, &read).await;
-        world.idle(session).await;
-        assert_eq!(world.last_reply(session).await, "100000 bytes");
+        assert_eq!(world.turn("puppet", session, &read).await, "100000 bytes");
     }
     let elsewhere = world.open("puppet").await;
-    world.say("puppet", elsewhere, &read).await;
-    world.idle(elsewhere).await;
-    assert_eq!(world.last_reply(elsewhere).await, "no blob");
+    assert_eq!(world.turn("puppet", elsewhere, &read).await, "no blob");
 }

@@ -1,7 +1,7 @@
 //! Structured sessions over HTTP: suspended and resumed, expired, limited in time, remembered; the
 //! agent's own story of them; the old API.
 
-use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets};
+use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets, shows};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -85,19 +85,16 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     let agent = session.agent();
     let seen = host.until(&session, is_asking).await;
     let pending = &seen["ui_state"]["active_widget"];
-    assert_eq!(
-        (&pending["tool_name"], &pending["widget_type"]),
-        (&json!("q"), &json!("confirmation"))
+    shows(
+        pending,
+        &json!({ "tool_name": "q", "widget_type": "confirmation" }),
     );
     assert_eq!(seen["ui_state"]["chat_input_locked"], true);
     let execution = &seen["execution_state"];
-    assert_eq!(
-        (
-            &execution["iteration"],
-            &execution["pending_tool_call"]["tool_call_id"]
-        ),
-        (&json!(1), &pending["tool_call_id"])
-    );
+    let expected = json!({
+        "iteration": 1, "pending_tool_call/tool_call_id": pending["tool_call_id"],
+    });
+    shows(execution, &expected);
     assert_eq!(
         execution["conversation_snapshot"][0]["content"],
         "Here is a question."
@@ -115,12 +112,9 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     host.kill().await;
     let host = folder.serve().await;
     let again = host.until(&session, is_asking).await;
-    assert_eq!(
-        (
-            &again["ui_state"]["active_widget"],
-            &again["execution_state"]
-        ),
-        (pending, execution)
+    shows(
+        &again,
+        &json!({ "ui_state/active_widget": pending, "execution_state": execution }),
     );
     assert_eq!(
         again["ui_state"]["widget_partial_state"],
@@ -139,9 +133,9 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     );
     // The agent shows it too, but for the messages.
     let shown = host.get(agent).await.body["active_session"].clone();
-    assert_eq!(
-        (&shown["status"], &shown["pending_action"]),
-        (&json!("awaiting_client_action"), pending)
+    shows(
+        &shown,
+        &json!({ "status": "awaiting_client_action", "pending_action": pending }),
     );
     for name in [
         "run_id",
@@ -153,10 +147,10 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     ] {
         assert_eq!(shown["execution_state"][name], execution[name], "{name}");
     }
-    assert_eq!(
-        (&shown["conversation_id"], &shown["started_at"]),
-        (&seen["conversation_id"], &seen["started_at"])
-    );
+    let expected = json!({
+        "conversation_id": seen["conversation_id"], "started_at": seen["started_at"],
+    });
+    shows(&shown, &expected);
     // An answer that does not fit changes nothing; the right one goes on, once.
     let call = &pending["tool_call_id"];
     assert_eq!(
@@ -171,14 +165,10 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     let ended = host
         .until(&session, |seen| seen["status"] == "completed")
         .await;
-    assert_eq!(
-        (
-            &ended["summary"],
-            &ended["metrics"]["items"],
-            &ended["metrics"]["interactions"]
-        ),
-        (&json!({ "score": 1 }), &json!(1), &json!(1))
-    );
+    let expected = json!({
+        "summary": { "score": 1 }, "metrics/items": 1, "metrics/interactions": 1,
+    });
+    shows(&ended, &expected);
     assert!(ended["execution_state"].is_null() && ended["metrics"]["duration_ms"].is_u64());
     assert_eq!(
         ended["items"],
@@ -205,12 +195,9 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
     assert!(seen["current_session_id"].is_null() && seen["last_interaction_at"].is_string());
     assert!(seen["active_session"].is_null(), "{seen}");
     let items = host.get(&format!("{session}/items")).await.body;
-    assert_eq!(
-        (
-            &items["items"][0]["sequence"],
-            &items["items"][0]["evaluation"]
-        ),
-        (&json!(1), &json!({ "correct": true }))
+    shows(
+        &items,
+        &json!({ "items/0/sequence": 1, "items/0/evaluation": { "correct": true } }),
     );
     let item = &items["items"][0];
     assert!(
@@ -228,9 +215,9 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
         ]
     );
     let history = host.get(&format!("{agent}/history")).await.body;
-    assert_eq!(
-        (&history["sessions"][0]["summary"], &history["next_after"]),
-        (&json!({ "score": 1 }), &Value::Null)
+    shows(
+        &history,
+        &json!({ "sessions/0/summary": { "score": 1 }, "next_after": null }),
     );
 }
 
@@ -260,13 +247,10 @@ async fn a_session_expires_while_it_waits_and_frees_its_agent() {
         .await;
     assert_eq!(ended["terminated_reason"], "expired");
     let seen = host.get(agent).await.body;
-    assert_eq!(
-        (
-            &seen["successful_completions"],
-            &seen["session_history"][0]["terminated_reason"]
-        ),
-        (&json!(0), &json!("expired"))
-    );
+    let expected = json!({
+        "successful_completions": 0, "session_history/0/terminated_reason": "expired",
+    });
+    shows(&seen, &expected);
     host.open_as("asks", "lesson").await;
 }
 
@@ -317,13 +301,10 @@ async fn what_was_answered_counts_against_the_limit_before_it_is_on_record() {
     let ended = host
         .until(&session, |seen| seen["status"] == "completed")
         .await;
-    assert_eq!(
-        (
-            &ended["metrics"]["interactions"],
-            &ended["metrics"]["items"]
-        ),
-        (&json!(1), &json!(0)),
-        "the second was refused: {ended}"
+    // The second was refused.
+    shows(
+        &ended,
+        &json!({ "metrics/interactions": 1, "metrics/items": 0 }),
     );
 }
 
@@ -497,9 +478,9 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
     )
     .await;
     let first = reported(&host.until(&session, show).await);
-    assert_eq!(
-        (&first["user"], &first["preferences"], &first["history"]),
-        (&json!("local"), &json!({}), &json!([]))
+    shows(
+        &first,
+        &json!({ "user": "local", "preferences": {}, "history": [] }),
     );
     assert_eq!(first["config"]["lesson"]["title"], "Sums");
     assert_eq!(first["settings"]["prompt"], "of the definition");
@@ -538,10 +519,7 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
         )
         .await;
         let seen = reported(&host.until(&session, show).await);
-        assert_eq!(
-            (&seen["user"], &seen["preferences"]["tone"]),
-            (&json!(user), &json!("warm"))
-        );
+        shows(&seen, &json!({ "user": user, "preferences/tone": "warm" }));
         assert_eq!(
             (
                 &seen["preferences"]["level"],
@@ -554,12 +532,9 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
             seen["history"][0]["user_id"], "local",
             "whoever sees the session is told whose it was: {seen}"
         );
-        assert_eq!(
-            (
-                &seen["settings"]["prompt"],
-                &seen["settings"]["settings"]["extra"]
-            ),
-            (&json!("of the agent"), &json!(1))
+        shows(
+            &seen,
+            &json!({ "settings/prompt": "of the agent", "settings/settings/extra": 1 }),
         );
     }
 }
@@ -854,9 +829,9 @@ async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_wit
     let config = json!({
         "lesson": lesson, "time_limit_seconds": 600, "system_prompt": "Be kind.", "model_id": "m",
     });
-    assert_eq!(
-        (&waiting["config"], &waiting["system_prompt"]),
-        (&config, &json!("Be kind."))
+    shows(
+        &waiting,
+        &json!({ "config": config, "system_prompt": "Be kind." }),
     );
     let status = async |query: &str| {
         let listed = host.get(&format!("/api/session/{query}")).await.body;
@@ -961,13 +936,11 @@ async fn an_agent_shows_its_active_session_to_those_who_see_it_and_no_other_ment
         .gives(201)
         .await;
     let seen = bob.get(agent).await.body;
-    assert_eq!(
-        (
-            &seen["active_session"]["session_id"],
-            &seen["active_session"]["started_by"]
-        ),
-        (&opened.body["session_id"], &json!("bob"))
-    );
+    let expected = json!({
+        "active_session/session_id": opened.body["session_id"],
+        "active_session/started_by": "bob",
+    });
+    shows(&seen, &expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

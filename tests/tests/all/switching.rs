@@ -2,7 +2,7 @@
 //! summary: over HTTP, and in `chat`.
 
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Answer, Folder, Host, Reply, Session, puppets};
+use agent_host_tests::process::{Answer, Folder, Host, Reply, Session, puppets, shows};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -285,22 +285,16 @@ async fn a_switch_that_leads_nowhere_and_a_return_at_the_wrong_moment_are_refuse
     let (_folder, host) = town().await;
     let first = host.open("cook").await;
     let switch = format!("{first}/switch");
-    for (body, expected) in [
-        (json!({ "agent": "cook" }), (409, "SAME_SESSION")),
-        (json!({ "agent": "baker" }), (404, "DEFINITION_NOT_FOUND")),
-        (
-            json!({ "agent": "/local/agent/none", "message": "x" }),
-            (404, "AGENT_NOT_FOUND"),
-        ),
-        (json!({ "message": "x" }), (422, "MISSING_FIELD")),
-    ] {
-        let refused = host.post(&switch, &body).await;
-        let (status, code) = refusal(&refused);
-        assert_eq!((status, code.as_str()), expected, "{body} {refused:?}");
-    }
+    let names = [("{switch}", &*switch)];
+    let rows = [
+        r#"POST {switch} {"agent":"cook"} => 409 SAME_SESSION"#,
+        r#"POST {switch} {"agent":"baker"} => 404 DEFINITION_NOT_FOUND"#,
+        r#"POST {switch} {"agent":"/local/agent/none","message":"x"} => 404 AGENT_NOT_FOUND"#,
+        r#"POST {switch} {"message":"x"} => 422 MISSING_FIELD"#,
+    ];
+    host.answers(&names, &rows).await;
     let bob = host.user("bob", &["read", "write"]).await;
-    bob.post(&switch, &json!({ "agent": "smith" }))
-        .gives(404)
+    bob.answers(&names, &[r#"POST {switch} {"agent":"smith"} => 404"#])
         .await;
     // Whoever writes down another place to come from gets no further than their own rights.
     let opened = bob.post("/api/agents/cook/sessions", &json!({})).await;
@@ -468,11 +462,7 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
     let output = chat(["--session", plans], "/clear\n").await;
     assert!(output.status.success(), "{output:?}");
     let after = host.get(&path).await.body;
-    assert_eq!(
-        (&after["messages"], &after["name"]),
-        (&json!([]), &json!("Plans")),
-        "{after}"
-    );
+    shows(&after, &json!({ "messages": [], "name": "Plans" }));
     // What is no command is told, and not sent.
     let output = chat(other, "/halp\n").await;
     assert!(!output.status.success(), "{output:?}");

@@ -135,8 +135,7 @@ async fn a_delegation_begins_with_its_first_step_and_waits_for_no_other() {
     let mut workers = BTreeSet::new();
     for number in 0..DELEGATIONS {
         let before = *world.store().durable().borrow();
-        world.say("assistant", session, "read /data/a").await;
-        world.idle(session).await;
+        world.turn("assistant", session, "read /data/a").await;
         let filter = store::EventFilter::default();
         let events = world.store().events(before, filter, 1_000).await.unwrap();
         let of_worker: Vec<_> = events

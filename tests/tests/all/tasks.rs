@@ -2,8 +2,7 @@
 //! summed up, cancelled and purged.
 
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::{Folder, Host, PATIENCE, Session, puppet, puppets};
-use reqwest::Method;
+use agent_host_tests::process::{Folder, Host, PATIENCE, Session, puppet, puppets, shows};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -68,18 +67,10 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
     let task = task_in(&host, "RUNNING").await;
     let id = task["task_id"].as_str().unwrap().to_owned();
     let shown = host.get(&format!("/api/tasks/{id}")).gives(200).await;
-    assert_eq!(
-        (
-            &shown.body["target"],
-            &shown.body["operation"],
-            &shown.body["parameters"]
-        ),
-        (
-            &json!("worker"),
-            &json!("list_files"),
-            &json!(r#"{"path":"/data"}"#)
-        )
-    );
+    let expected = json!({
+        "target": "worker", "operation": "list_files", "parameters": r#"{"path":"/data"}"#,
+    });
+    shows(&shown.body, &expected);
     assert!(at.ends_with(shown.body["caller"]["session_id"].as_str().unwrap()));
     assert!(shown.body["started_at"].is_string() && shown.body["ended_at"].is_null());
     let by_session = shown.body["performer"]["session_id"].as_str().unwrap();
@@ -104,25 +95,25 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
         let summed = host.get(&format!("/api/tasks/stats?agent={agent}")).await;
         assert_eq!(summed.body["stats"][0]["count"], 1, "{agent}");
     }
-    for list in ["/api/tasks", "/api/tasks/stats"] {
-        host.get(&format!("{list}?agent={in_query}none"))
-            .refused(404, "AGENT_NOT_FOUND")
-            .await;
-        let path = format!("{list}?agent={in_query}");
-        eve.get(&path).refused(404, "AGENT_NOT_FOUND").await;
-    }
-
+    let cancel = format!("/api/tasks/{id}/cancel");
+    let names: [(&str, &str); 2] = [("{id}", &id), ("{path}", &in_query)];
+    let rows = [
+        "GET /api/tasks?agent={path}none => 404 AGENT_NOT_FOUND",
+        "GET /api/tasks/stats?agent={path}none => 404 AGENT_NOT_FOUND",
+    ];
+    host.answers(&names, &rows).await;
     // To others it is not there.
-    let path = format!("/api/tasks/{id}");
-    let cancel = format!("{path}/cancel");
+    let rows = [
+        "GET /api/tasks?agent={path} => 404 AGENT_NOT_FOUND",
+        "GET /api/tasks/stats?agent={path} => 404 AGENT_NOT_FOUND",
+        "GET /api/tasks/{id} => 404 TASK_NOT_FOUND",
+        "POST /api/tasks/{id}/cancel => 404 TASK_NOT_FOUND",
+    ];
+    eve.answers(&names, &rows).await;
     let listed = eve.get("/api/tasks").await;
     assert_eq!(listed.body["tasks"], json!([]));
     let summed = eve.get("/api/tasks/stats").await;
     assert_eq!(summed.body["stats"], json!([]));
-    eve.get(&path).refused(404, "TASK_NOT_FOUND").await;
-    eve.ask(Method::POST, &cancel, None)
-        .refused(404, "TASK_NOT_FOUND")
-        .await;
 
     // Its caller is told, and goes on.
     let cancelled = host
@@ -142,33 +133,21 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
         .await;
     let stats = host.get("/api/tasks/stats").await.body;
     let sum = &stats["stats"][0];
-    assert_eq!(
-        (
-            &sum["target"],
-            &sum["operation"],
-            &sum["count"],
-            &sum["states"]
-        ),
-        (
-            &json!("worker"),
-            &json!("list_files"),
-            &json!(1),
-            &json!({ "CANCELLED": 1 })
-        )
-    );
+    let expected = json!({
+        "target": "worker", "operation": "list_files", "count": 1, "states": { "CANCELLED": 1 },
+    });
+    shows(sum, &expected);
     assert!(sum["p95_ms"].is_u64(), "{sum}");
     let later = host.get("/api/tasks/stats?from=2999-01-01T00:00:00Z").await;
     assert_eq!(later.body["stats"], json!([]));
 
-    for (arguments, expected) in [
-        (vec!["task", "list"], "CANCELLED"),
-        (vec!["task", "list", "--agent", agent_path], "CANCELLED"),
-        (vec!["task", "show", &id], "list_files"),
-        (vec!["task", "stats"], "worker list_files  tasks 1"),
+    for (line, expected) in [
+        ("task list", "CANCELLED"),
+        (&*format!("task list --agent {agent_path}"), "CANCELLED"),
+        (&*format!("task show {id}"), "list_files"),
+        ("task stats", "worker list_files  tasks 1"),
     ] {
-        let output = folder.run(&arguments).await;
-        let reported = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(reported.contains(expected), "{arguments:?}: {output:?}");
+        folder.prints(line, None, &[expected]).await;
     }
 
     host.delete(&at).gives(200).await;

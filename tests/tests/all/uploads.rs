@@ -1,7 +1,7 @@
 //! Files that users hand over: asked for, named in an answer, read by the agent, given back, not
 //! seen by others.
 
-use agent_host_tests::process::{Folder, Host, Line, Reply, Session, puppet, puppets};
+use agent_host_tests::process::{Folder, Host, Line, Reply, Session, puppet, puppets, shows};
 use domain::digest::Digest;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -214,12 +214,9 @@ async fn files_that_do_not_fit_are_refused_with_their_place_and_the_question_sta
         ),
         (json!([{ "digest": digests[0], "more": 1 }]), "/response"),
     ] {
-        let refused = answer(&host, &agent, &call, &files).await;
-        assert_eq!(
-            (refused.status, refused.text("code").as_str()),
-            (422, "INVALID_RESPONSE"),
-            "{files}"
-        );
+        let refused = answer(&host, &agent, &call, &files)
+            .refused(422, "INVALID_RESPONSE")
+            .await;
         assert_eq!(refused.text("field"), place, "{files}");
     }
     let flat = json!({
@@ -333,11 +330,7 @@ async fn files_are_there_after_a_rebuild_and_in_a_backup() {
     let rebuilt = host
         .until("/api/rebuilds", |seen| seen["state"] != "running")
         .await;
-    assert_eq!(
-        (&rebuilt["state"], &rebuilt["replaced"]),
-        (&json!("done"), &json!([])),
-        "{rebuilt}"
-    );
+    shows(&rebuilt, &json!({ "state": "done", "replaced": [] }));
     let backup = host.post("/api/backups", &json!({})).gives(201).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // The backup takes the place of what was.

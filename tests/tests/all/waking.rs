@@ -128,16 +128,15 @@ async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
         leave(&world, stuck, reminder(), "now").await;
         sleep(Duration::from_millis(500)).await;
         world
-            .play_in(other, &json!([{ "start": [{ "key": "t", "timer": 300 }] }]))
+            .played(other, &json!([{ "start": [{ "key": "t", "timer": 300 }] }]))
             .await;
-        world.idle(other).await;
     };
     tokio::select! {
         cancelled = cancels => panic!("nothing held the session up: {cancelled:?}"),
         () = timer => {}
     }
     assert_eq!(world.last_reply(other).await, "t elapsed");
-    let row = world.store().session(stuck).await.unwrap().unwrap();
+    let row = world.row(stuck).await;
     assert!(
         row.open_run.is_none() && row.waiting > 0,
         "its first step is over: {row:?}"
@@ -174,8 +173,7 @@ async fn waking_a_session_in_trouble_does_not_cut_its_pause_short() {
             .say("puppet", session, &format!("word {number}"))
             .await;
     }
-    world.play_in(other, &json!([{ "reply": "here" }])).await;
-    world.idle(other).await;
+    world.played(other, &json!([{ "reply": "here" }])).await;
     let after = world.broker.stats();
     // Words may go into quarantine with their session, which wakes nobody.
     assert!(after.wakes >= before.wakes + 50, "{before:?} {after:?}");

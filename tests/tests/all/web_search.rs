@@ -1,7 +1,7 @@
 //! The built-in `web_search` with a search service on loopback: it is asked as the operator
 //! configured, and no answer of it is too much.
 
-use agent_host_tests::process::puppet;
+use agent_host_tests::process::{puppet, tells};
 use agent_host_tests::{Setup, World};
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Method, PathPattern, Scheme};
 use domain::event::BoundaryVerdict;
@@ -249,10 +249,7 @@ async fn a_search_at_searxng_comes_as_plain_text_through_the_grant() {
         "get /search?q=tides+%26+winds&format=json&pageno=1"
     );
     let reported = searched_at(&site, "/closed", json!({ "query": "tides" })).await;
-    assert!(
-        reported.contains("adds `json` to `search.formats`"),
-        "{reported}"
-    );
+    tells(&reported, &["adds `json` to `search.formats`"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -276,9 +273,9 @@ async fn brave_gets_its_key_from_the_host_and_nobody_else_does() {
     };
     let world_with = world(grant).await;
     let reported = search(&world_with, json!({ "query": "tides" })).await;
-    assert!(
-        reported.contains(r#""url":"https://found.example/","snippet":"by its key""#),
-        "{reported}"
+    tells(
+        &reported,
+        &[r#""url":"https://found.example/","snippet":"by its key""#],
     );
     let asked = site.asked();
     assert_eq!(
@@ -311,19 +308,16 @@ async fn brave_gets_its_key_from_the_host_and_nobody_else_does() {
         assert!(reported.contains("asks for a secret"), "{reported}");
     }
     let reported = search(&world(without).await, json!({ "query": "tides" })).await;
-    assert!(
-        reported.contains("and its key with `secrets`"),
-        "{reported}"
-    );
+    tells(&reported, &["and its key with `secrets`"]);
     assert!(site.asked().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_without_a_service_says_what_the_operator_sets() {
     let reported = search(&world(Grant::default()).await, json!({ "query": "tides" })).await;
-    assert!(
-        reported.contains("no search service is chosen: `WEB_SEARCH_BACKEND`"),
-        "{reported}"
+    tells(
+        &reported,
+        &["no search service is chosen: `WEB_SEARCH_BACKEND`"],
     );
 }
 
@@ -332,10 +326,7 @@ async fn a_search_without_a_service_says_what_the_operator_sets() {
 async fn an_answer_of_a_hundred_megabytes_or_ten_thousand_results_is_not_too_much() {
     let site = Site::new();
     let reported = searched_at(&site, "/flood", json!({ "query": "tides" })).await;
-    assert!(
-        reported.contains("answers with more than 2097152 bytes"),
-        "{reported}"
-    );
+    tells(&reported, &["answers with more than 2097152 bytes"]);
     let reported = searched_at(
         &site,
         "/many",

@@ -150,11 +150,9 @@ async fn every_operation_of_the_worker_runs_through_delegate_with_real_tools() {
     let world = world(&site, &tasks).await;
     let session = world.open("assistant").await;
     for (number, task) in tasks.iter().enumerate() {
-        world
-            .say("assistant", session, &format!("do {number}"))
+        let reply = world
+            .turn("assistant", session, &format!("do {number}"))
             .await;
-        world.idle(session).await;
-        let reply = world.last_reply(session).await;
         let result: Value = reply
             .strip_prefix("It says: ")
             .and_then(|result| serde_json::from_str(result).ok())
@@ -216,11 +214,9 @@ async fn what_no_grant_covers_is_told_with_its_code_and_its_place() {
     std::os::unix::fs::symlink("/etc", files.join("out")).unwrap();
     let session = world.open("assistant").await;
     for (number, task) in tasks.iter().enumerate() {
-        world
-            .say("assistant", session, &format!("do {number}"))
+        let reply = world
+            .turn("assistant", session, &format!("do {number}"))
             .await;
-        world.idle(session).await;
-        let reply = world.last_reply(session).await;
         let result: Value = reply
             .strip_prefix("It says: ")
             .and_then(|result| serde_json::from_str(result).ok())

@@ -1,7 +1,7 @@
 //! Files of a session over HTTP: kept once, given back to be saved, refused by what is wrong with
 //! them.
 
-use super::host::{Answer, Host};
+use super::host::{Answer, Host, TOKEN};
 use domain::digest::Digest;
 use domain::file::{FILE_BYTES_MAX, SESSION_FILES_MAX};
 
@@ -180,105 +180,33 @@ async fn a_file_may_be_larger_than_any_other_body_and_has_a_limit_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_wrong_with_a_file_is_told_with_its_code_and_field() {
     let (host, files) = files().await;
-    let long = format!("?name={}", "x".repeat(256));
-    for (query, media_type, status, code, field) in [
-        ("", "text/plain", 400, "INVALID_QUERY", "query:name"),
-        (
-            "?name=a&other=1",
-            "text/plain",
-            400,
-            "INVALID_QUERY",
-            "query:other",
-        ),
-        (
-            "?name=",
-            "text/plain",
-            422,
-            "INVALID_FILE_NAME",
-            "query:name",
-        ),
-        (
-            "?name=..",
-            "text/plain",
-            422,
-            "INVALID_FILE_NAME",
-            "query:name",
-        ),
-        (
-            "?name=a%2Fb",
-            "text/plain",
-            422,
-            "INVALID_FILE_NAME",
-            "query:name",
-        ),
-        (
-            "?name=a%5Cb",
-            "text/plain",
-            422,
-            "INVALID_FILE_NAME",
-            "query:name",
-        ),
-        (
-            "?name=a%00",
-            "text/plain",
-            422,
-            "INVALID_FILE_NAME",
-            "query:name",
-        ),
-        (
-            "?name=a%E2%80%AEb",
-            "text/plain",
-            422,
-            "INVALID_FILE_NAME",
-            "query:name",
-        ),
-        (
-            long.as_str(),
-            "text/plain",
-            422,
-            "INVALID_FILE_NAME",
-            "query:name",
-        ),
-        (
-            "?name=a",
-            "text",
-            415,
-            "UNSUPPORTED_MEDIA_TYPE",
-            "header:Content-Type",
-        ),
-        (
-            "?name=a",
-            "text/plain\u{e9}",
-            415,
-            "UNSUPPORTED_MEDIA_TYPE",
-            "header:Content-Type",
-        ),
-    ] {
-        let refused = upload(&host, &format!("{files}{query}"), media_type, "x").await;
-        let problem = refused.json();
-        assert_eq!(
-            (
-                refused.status,
-                problem["code"].as_str(),
-                problem["field"].as_str()
-            ),
-            (status, Some(code), Some(field)),
-            "{query}"
-        );
-    }
     let digest = Digest::of(b"x").reference();
-    for (below, status, code) in [
-        (digest.as_str(), 404, "FILE_NOT_FOUND"),
-        (&digest[7..], 400, "INVALID_ID"),
-        ("sha256:..%2f..%2fx", 400, "INVALID_ID"),
-    ] {
-        let refused = host.get(&format!("{files}/{below}")).await;
-        assert_eq!(
-            (refused.status, refused.json()["code"].as_str()),
-            (status, Some(code)),
-            "{below}"
-        );
-    }
+    let names: [(&str, &str); 4] = [
+        ("{files}", &files),
+        ("{long}", &"x".repeat(256)),
+        ("{digest}", &digest),
+        ("{bare}", &digest[7..]),
+    ];
+    let rows = [
+        "POST {files} <content-type: text/plain> x => 400 INVALID_QUERY query:name",
+        "POST {files}?name=a&other=1 <content-type: text/plain> x => 400 INVALID_QUERY query:other",
+        "POST {files}?name= <content-type: text/plain> x => 422 INVALID_FILE_NAME query:name",
+        "POST {files}?name=.. <content-type: text/plain> x => 422 INVALID_FILE_NAME query:name",
+        "POST {files}?name=a%2Fb <content-type: text/plain> x => 422 INVALID_FILE_NAME query:name",
+        "POST {files}?name=a%5Cb <content-type: text/plain> x => 422 INVALID_FILE_NAME query:name",
+        "POST {files}?name=a%00 <content-type: text/plain> x => 422 INVALID_FILE_NAME query:name",
+        "POST {files}?name=a%E2%80%AEb <content-type: text/plain> x \
+         => 422 INVALID_FILE_NAME query:name",
+        "POST {files}?name={long} <content-type: text/plain> x => 422 INVALID_FILE_NAME query:name",
+        "POST {files}?name=a <content-type: text> x \
+         => 415 UNSUPPORTED_MEDIA_TYPE header:Content-Type",
+        "POST {files}?name=a <content-type: text/plain\u{e9}> x \
+         => 415 UNSUPPORTED_MEDIA_TYPE header:Content-Type",
+        "GET {files}/{digest} => 404 FILE_NOT_FOUND",
+        "GET {files}/{bare} => 400 INVALID_ID path:digest",
+        "GET {files}/sha256:..%2f..%2fx => 400 INVALID_ID path:digest",
+    ];
+    host.refuses(TOKEN, &names, &rows).await;
     assert_eq!(
         host.get(&files).await.json()["files"],
         serde_json::json!([])

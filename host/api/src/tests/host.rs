@@ -217,6 +217,43 @@ impl Host {
         .await
     }
 
+    /// Sends requests, a row each, and checks that each is refused as its row says:
+    /// `POST /path <header: value> {"a":1} => 422 INVALID /a`. The last word is the field, if any.
+    /// Names in braces stand for these values. A body is JSON unless a header says otherwise, and
+    /// with `<>` it has no header.
+    pub(super) async fn refuses(&self, key: &str, names: &[(&str, &str)], rows: &[&str]) {
+        for row in rows {
+            let fill = |row: String, (name, value): &(&str, &str)| row.replace(name, value);
+            let row = names.iter().fold((*row).to_owned(), fill);
+            let (request, expected) = row.rsplit_once(" => ").expect("a row");
+            let (method, request) = request.split_once(' ').expect("a path");
+            let (path, mut body) = request.split_once(' ').unwrap_or((request, ""));
+            let mut headers = Vec::new();
+            while let Some((header, rest)) =
+                body.strip_prefix('<').and_then(|it| it.split_once('>'))
+            {
+                headers.push(header);
+                body = rest.trim_start();
+            }
+            let is_typed = |header: &&str| header.is_empty() || header.starts_with("content-type");
+            if !body.is_empty() && !headers.iter().any(is_typed) {
+                headers.push("content-type: application/json");
+            }
+            headers.retain(|header| !header.is_empty());
+            let answer = self.send_with(key, method, path, &headers, body).await;
+            let problem = answer.json();
+            let text = |name: &str| problem[name].as_str().unwrap_or_default();
+            let found = format!("{} {} {}", answer.status, text("code"), text("field"));
+            assert_eq!(found.trim_end(), expected, "{row}: {problem}");
+            assert_eq!(problem["status"], answer.status, "{row}: {problem}");
+            let is_problem = answer.has("content-type: application/problem+json")
+                && text("type").starts_with("urn:agent-host:problem:")
+                && !text("title").is_empty()
+                && !text("detail").is_empty();
+            assert!(is_problem, "{row}: {problem}");
+        }
+    }
+
     pub(super) async fn send_as_it_is(
         &self,
         method: &str,

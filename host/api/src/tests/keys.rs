@@ -256,136 +256,36 @@ async fn a_key_ends_with_its_time() {
 async fn what_is_wrong_with_a_key_that_is_asked_for_is_told_with_its_code_and_field() {
     let host = Host::start().await;
     let own = key(&host, "alice", &[Scope::Read, Scope::Keys]).await;
-    for (credential, wanted, status, code, field) in [
-        (TOKEN, json!({}), 422, "MISSING_FIELD", "/scopes"),
-        (TOKEN, json!({ "scopes": [] }), 422, "INVALID", "/scopes"),
-        (
-            TOKEN,
-            json!({ "scopes": ["read", "root"] }),
-            422,
-            "INVALID_FIELD",
-            "/scopes/1",
-        ),
-        (
-            TOKEN,
-            json!({ "scopes": "read" }),
-            422,
-            "INVALID_FIELD",
-            "/scopes",
-        ),
-        (
-            TOKEN,
-            json!({ "scopes": ["read"], "user": "system" }),
-            422,
-            "INVALID_FIELD",
-            "/user",
-        ),
-        (
-            TOKEN,
-            json!({ "scopes": ["read"], "user": "a/b" }),
-            422,
-            "INVALID_FIELD",
-            "/user",
-        ),
-        (
-            TOKEN,
-            json!({ "scopes": ["read"], "name": "x".repeat(101) }),
-            422,
-            "INVALID",
-            "/name",
-        ),
-        (
-            TOKEN,
-            json!({ "scopes": ["read"], "expires_in_s": 59 }),
-            422,
-            "INVALID",
-            "/expires_in_s",
-        ),
-        (
-            TOKEN,
-            json!({ "scopes": ["read"], "expires_in_s": 31_622_401 }),
-            422,
-            "INVALID",
-            "/expires_in_s",
-        ),
-        (
-            TOKEN,
-            json!({ "scopes": ["read"], "expires_in_s": -1 }),
-            422,
-            "INVALID_FIELD",
-            "/expires_in_s",
-        ),
-        (
-            TOKEN,
-            json!({ "scopes": ["read"], "expires": "90d" }),
-            422,
-            "UNKNOWN_FIELD",
-            "/expires",
-        ),
-        (
-            &own,
-            json!({ "scopes": ["read", "write"], "expires_in_s": 60 }),
-            403,
-            "SCOPE_MISSING",
-            "/scopes",
-        ),
-        (
-            &own,
-            json!({ "scopes": ["admin"], "expires_in_s": 60 }),
-            403,
-            "SCOPE_MISSING",
-            "/scopes",
-        ),
-        (
-            &own,
-            json!({ "scopes": ["read"], "user": "bob", "expires_in_s": 60 }),
-            403,
-            "SCOPE_MISSING",
-            "/user",
-        ),
-        (
-            &own,
-            json!({ "scopes": ["read"], "expires_in_s": 7_200 }),
-            422,
-            "INVALID",
-            "/expires_in_s",
-        ),
-    ] {
-        let answer = host.post_with(credential, "/api/keys", &wanted).await;
-        assert_eq!(
-            problem(&answer),
-            (status, code.into(), Some(field.into())),
-            "{wanted}: {}",
-            answer.body
-        );
-    }
-    for (path, status, code, field) in [
-        ("/api/keys?user=", 400, "INVALID_QUERY", "query:user"),
-        (
-            "/api/keys?user=bob&all=true",
-            400,
-            "INVALID_QUERY",
-            "query:all",
-        ),
-        ("/api/keys?after=x", 400, "INVALID_QUERY", "query:after"),
-        ("/api/keys?user=bob", 403, "SCOPE_MISSING", "query:user"),
-        ("/api/keys?all=true", 403, "SCOPE_MISSING", "query:all"),
-    ] {
-        assert_eq!(
-            problem(&host.get_with(&own, path).await),
-            (status, code.into(), Some(field.into())),
-            "{path}"
-        );
-    }
-    assert_eq!(
-        problem(&revoke(&host, &own, "x").await),
-        (400, "INVALID_ID".into(), Some("path:id".into()))
-    );
-    let long = format!("aaaaaaaaaaaa?reason={}", "x".repeat(201));
-    assert_eq!(
-        problem(&revoke(&host, &own, &long).await),
-        (422, "INVALID".into(), Some("query:reason".into()))
-    );
+    let long: (&str, &str) = ("{long}", &"x".repeat(201));
+    let operators = [
+        r#"POST /api/keys {} => 422 MISSING_FIELD /scopes"#,
+        r#"POST /api/keys {"scopes":[]} => 422 INVALID /scopes"#,
+        r#"POST /api/keys {"scopes":["read","root"]} => 422 INVALID_FIELD /scopes/1"#,
+        r#"POST /api/keys {"scopes":"read"} => 422 INVALID_FIELD /scopes"#,
+        r#"POST /api/keys {"scopes":["read"],"user":"system"} => 422 INVALID_FIELD /user"#,
+        r#"POST /api/keys {"scopes":["read"],"user":"a/b"} => 422 INVALID_FIELD /user"#,
+        r#"POST /api/keys {"scopes":["read"],"name":"{long}"} => 422 INVALID /name"#,
+        r#"POST /api/keys {"scopes":["read"],"expires_in_s":59} => 422 INVALID /expires_in_s"#,
+        r#"POST /api/keys {"scopes":["read"],"expires_in_s":31622401} => 422 INVALID /expires_in_s"#,
+        r#"POST /api/keys {"scopes":["read"],"expires_in_s":-1} => 422 INVALID_FIELD /expires_in_s"#,
+        r#"POST /api/keys {"scopes":["read"],"expires":"90d"} => 422 UNKNOWN_FIELD /expires"#,
+    ];
+    host.refuses(TOKEN, &[("{long}", &"x".repeat(101))], &operators)
+        .await;
+    let users = [
+        r#"POST /api/keys {"scopes":["read","write"],"expires_in_s":60} => 403 SCOPE_MISSING /scopes"#,
+        r#"POST /api/keys {"scopes":["admin"],"expires_in_s":60} => 403 SCOPE_MISSING /scopes"#,
+        r#"POST /api/keys {"scopes":["read"],"user":"bob","expires_in_s":60} => 403 SCOPE_MISSING /user"#,
+        r#"POST /api/keys {"scopes":["read"],"expires_in_s":7200} => 422 INVALID /expires_in_s"#,
+        "GET /api/keys?user= => 400 INVALID_QUERY query:user",
+        "GET /api/keys?user=bob&all=true => 400 INVALID_QUERY query:all",
+        "GET /api/keys?after=x => 400 INVALID_QUERY query:after",
+        "GET /api/keys?user=bob => 403 SCOPE_MISSING query:user",
+        "GET /api/keys?all=true => 403 SCOPE_MISSING query:all",
+        "DELETE /api/keys/x => 400 INVALID_ID path:id",
+        "DELETE /api/keys/aaaaaaaaaaaa?reason={long} => 422 INVALID query:reason",
+    ];
+    host.refuses(&own, &[long], &users).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,595 +4,91 @@ use super::host::{Host, TOKEN};
 use crate::Limits;
 use crate::server::BODY_BYTES_MAX;
 
-/// Method, path, headers, body; status, code, field.
-type Case = (
-    &'static str,
-    String,
-    Vec<&'static str>,
-    String,
-    u16,
-    &'static str,
-    Option<&'static str>,
-);
-
-const JSON: &str = "content-type: application/json";
-/// The id of nothing.
-const OTHER: &str = "7b3c2a54-8a75-4c7b-9d7e-0d7f3c1d2e3f";
-
-fn of_routes_and_ids(agent: &str) -> Vec<Case> {
-    vec![
-        (
-            "GET",
-            "/nowhere".into(),
-            vec![],
-            "".into(),
-            404,
-            "ROUTE_NOT_FOUND",
-            None,
-        ),
-        (
-            "GET",
-            "/api/agents/a/b/c/d".into(),
-            vec![],
-            "".into(),
-            404,
-            "ROUTE_NOT_FOUND",
-            None,
-        ),
-        (
-            "PUT",
-            "/api/agents".into(),
-            vec![],
-            "".into(),
-            405,
-            "METHOD_NOT_ALLOWED",
-            None,
-        ),
-        (
-            "POST",
-            "/healthz".into(),
-            vec![],
-            "".into(),
-            405,
-            "METHOD_NOT_ALLOWED",
-            None,
-        ),
-        (
-            "GET",
-            format!("/api/agents/{OTHER}"),
-            vec![],
-            "".into(),
-            404,
-            "AGENT_NOT_FOUND",
-            None,
-        ),
-        (
-            "GET",
-            "/api/agents/assistant".into(),
-            vec![],
-            "".into(),
-            404,
-            "AGENT_NOT_FOUND",
-            None,
-        ),
-        (
-            "GET",
-            "/api/agents/%2Flocal%2Fagent%2Fx".into(),
-            vec![],
-            "".into(),
-            404,
-            "AGENT_NOT_FOUND",
-            None,
-        ),
-        (
-            "GET",
-            "/api/agents/%ff".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_ID",
-            Some("path:id"),
-        ),
-        (
-            "POST",
-            "/api/agents/nobody/sessions".into(),
-            vec![],
-            "".into(),
-            404,
-            "DEFINITION_NOT_FOUND",
-            None,
-        ),
-        (
-            "GET",
-            format!("{agent}/sessions/x"),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_ID",
-            Some("path:sid"),
-        ),
-        (
-            "GET",
-            format!("{agent}/sessions/{OTHER}"),
-            vec![],
-            "".into(),
-            404,
-            "SESSION_NOT_FOUND",
-            None,
-        ),
-        (
-            "GET",
-            format!("/api/sessions/{OTHER}"),
-            vec![],
-            "".into(),
-            404,
-            "SESSION_NOT_FOUND",
-            None,
-        ),
-        (
-            "DELETE",
-            format!("{agent}/sessions/current"),
-            vec![],
-            "".into(),
-            409,
-            "NO_ACTIVE_SESSION",
-            None,
-        ),
-        (
-            "POST",
-            format!("/api/dead-letters/{OTHER}/requeue"),
-            vec![],
-            "".into(),
-            404,
-            "DEAD_LETTER_NOT_FOUND",
-            None,
-        ),
-        (
-            "POST",
-            format!("/api/quarantine/{OTHER}/release"),
-            vec![],
-            "".into(),
-            404,
-            "NOT_QUARANTINED",
-            None,
-        ),
-        (
-            "POST",
-            "/api/quarantine/x/release".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_ID",
-            Some("path:id"),
-        ),
-        (
-            "DELETE",
-            format!("/api/dead-letters/{OTHER}?reason=done"),
-            vec![],
-            "".into(),
-            404,
-            "DEAD_LETTER_NOT_FOUND",
-            None,
-        ),
-        (
-            "DELETE",
-            "/api/dead-letters/x".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_ID",
-            Some("path:id"),
-        ),
-        (
-            "GET",
-            format!("/api/dead-letters/{OTHER}"),
-            vec![],
-            "".into(),
-            404,
-            "DEAD_LETTER_NOT_FOUND",
-            None,
-        ),
-        (
-            "GET",
-            "/api/dead-letters/x".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_ID",
-            Some("path:id"),
-        ),
-        (
-            "POST",
-            "/api/dead-letters/x/requeue".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_ID",
-            Some("path:id"),
-        ),
-    ]
-}
-
-/// A body posted as JSON.
-fn posted(
-    path: &str,
-    body: &str,
-    status: u16,
-    code: &'static str,
-    field: Option<&'static str>,
-) -> Case {
-    (
-        "POST",
-        path.to_owned(),
-        vec![JSON],
-        body.to_owned(),
-        status,
-        code,
-        field,
-    )
-}
-
-fn of_agents() -> Vec<Case> {
-    let agents = "/api/agents";
-    vec![
-        posted(agents, r#"{"definition":"#, 400, "MALFORMED_JSON", None),
-        posted(agents, "\u{7f}", 400, "MALFORMED_JSON", None),
-        posted(
-            agents,
-            r#"{"definitoin":"a"}"#,
-            422,
-            "UNKNOWN_FIELD",
-            Some("/definitoin"),
-        ),
-        posted(agents, "{}", 422, "MISSING_FIELD", Some("/definition")),
-        posted(
-            agents,
-            r#"{"definition":7}"#,
-            422,
-            "INVALID_FIELD",
-            Some("/definition"),
-        ),
-        posted(
-            agents,
-            r#"{"definition":"a","id":"x"}"#,
-            422,
-            "INVALID_FIELD",
-            Some("/id"),
-        ),
-        posted(
-            agents,
-            r#"{"definition":"nobody"}"#,
-            404,
-            "DEFINITION_NOT_FOUND",
-            Some("/definition"),
-        ),
-        (
-            "POST",
-            agents.into(),
-            vec![],
-            r#"{"definition":"a"}"#.into(),
-            415,
-            "UNSUPPORTED_MEDIA_TYPE",
-            Some("header:Content-Type"),
-        ),
-        (
-            "POST",
-            agents.into(),
-            vec!["content-type: text/plain"],
-            "{}".into(),
-            415,
-            "UNSUPPORTED_MEDIA_TYPE",
-            Some("header:Content-Type"),
-        ),
-    ]
-}
-
-fn of_messages(agent: &str, session: &str) -> Vec<Case> {
-    let messages = &format!("{agent}/sessions/{session}/messages");
-    let elsewhere = &format!("{agent}/sessions/{OTHER}/messages");
-    let respond = &format!("{agent}/respond");
-    let answer = &format!(r#"{{"tool_call_id":"{}","response":1}}"#, "ab".repeat(32));
-    let key = vec![JSON, "idempotency-key: \u{e9}"];
-    let empty_key = vec![JSON, "idempotency-key: "];
-    vec![
-        posted(
-            messages,
-            r#"{"content":""}"#,
-            422,
-            "INVALID",
-            Some("/content"),
-        ),
-        posted(
-            messages,
-            r#"{"content":[]}"#,
-            422,
-            "INVALID",
-            Some("/content"),
-        ),
-        posted(
-            messages,
-            "{\"content\":\" \\n\\t\u{a0}\"}",
-            422,
-            "INVALID",
-            Some("/content"),
-        ),
-        posted(
-            messages,
-            r#"{"content":[{"type":"text","text":" "},{"type":"text","text":""}]}"#,
-            422,
-            "INVALID",
-            Some("/content"),
-        ),
-        posted(
-            messages,
-            r#"{"content":7}"#,
-            422,
-            "INVALID_FIELD",
-            Some("/content"),
-        ),
-        posted(
-            messages,
-            r#"{"content":[{"type":"image","text":"x"}]}"#,
-            422,
-            "INVALID_FIELD",
-            Some("/content/0/type"),
-        ),
-        posted(
-            messages,
-            r#"{"content":[{"type":"text","txt":"x"}]}"#,
-            422,
-            "UNKNOWN_FIELD",
-            Some("/content/0/txt"),
-        ),
-        posted(
-            messages,
-            r#"{"content":["text","x"]}"#,
-            422,
-            "INVALID_FIELD",
-            Some("/content/0"),
-        ),
-        posted(
-            messages,
-            r#"{"content":[["text","x"]]}"#,
-            422,
-            "INVALID_FIELD",
-            Some("/content/0"),
-        ),
-        posted(messages, r#"["x",null]"#, 422, "INVALID_FIELD", None),
-        posted(
-            messages,
-            r#"{"content":"x","content":"y"}"#,
-            422,
-            "INVALID_FIELD",
-            Some("/content"),
-        ),
-        posted(
-            messages,
-            // The definition says which models may be named, and this one is gone.
-            r#"{"content":"x","model":"nope"}"#,
-            409,
-            "DEFINITION_GONE",
-            None,
-        ),
-        (
-            "POST",
-            messages.clone(),
-            empty_key,
-            r#"{"content":"x"}"#.into(),
-            422,
-            "INVALID",
-            Some("header:Idempotency-Key"),
-        ),
-        (
-            "POST",
-            messages.clone(),
-            key,
-            r#"{"content":"x"}"#.into(),
-            400,
-            "INVALID_IDEMPOTENCY_KEY",
-            Some("header:Idempotency-Key"),
-        ),
-        posted(
-            elsewhere,
-            r#"{"content":"x"}"#,
-            404,
-            "SESSION_NOT_FOUND",
-            None,
-        ),
-        posted(
-            respond,
-            r#"{"tool_call_id":"x","response":1}"#,
-            422,
-            "INVALID_FIELD",
-            Some("/tool_call_id"),
-        ),
-        posted(
-            respond,
-            r#"{"tool_call_id":"x"}"#,
-            422,
-            "MISSING_FIELD",
-            Some("/response"),
-        ),
-        posted(respond, answer, 409, "DEFINITION_GONE", None),
-    ]
-}
-
-fn of_queries_and_streams(agent: &str) -> Vec<Case> {
-    vec![
-        (
-            "GET",
-            "/api/agents?limti=1".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_QUERY",
-            Some("query:limti"),
-        ),
-        (
-            "GET",
-            "/api/agents?limit=x".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_QUERY",
-            Some("query:limit"),
-        ),
-        (
-            "GET",
-            "/api/agents?after=x".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_QUERY",
-            Some("query:after"),
-        ),
-        (
-            "GET",
-            "/api/events?after=-1".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_QUERY",
-            Some("query:after"),
-        ),
-        (
-            "GET",
-            "/api/events?session=x".into(),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_QUERY",
-            Some("query:session"),
-        ),
-        (
-            "GET",
-            format!("{agent}/stream"),
-            vec!["last-event-id: -1"],
-            "".into(),
-            400,
-            "INVALID_LAST_EVENT_ID",
-            Some("header:Last-Event-ID"),
-        ),
-        (
-            "GET",
-            format!("{agent}/stream"),
-            vec!["last-event-id: 99999999999999999999"],
-            "".into(),
-            400,
-            "INVALID_LAST_EVENT_ID",
-            Some("header:Last-Event-ID"),
-        ),
-        (
-            "GET",
-            format!("{agent}/stream"),
-            vec!["last-event-id: garbage"],
-            "".into(),
-            400,
-            "INVALID_LAST_EVENT_ID",
-            Some("header:Last-Event-ID"),
-        ),
-        (
-            "GET",
-            format!("{agent}/stream?after=x"),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_LAST_EVENT_ID",
-            Some("query:after"),
-        ),
-        (
-            "GET",
-            format!("{agent}/memory?q=tea&before=3"),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_QUERY",
-            Some("query:before"),
-        ),
-        (
-            "GET",
-            format!("{agent}/stream?spawned=true"),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_QUERY",
-            Some("query:session"),
-        ),
-        (
-            "GET",
-            format!("{agent}/stream?session=x"),
-            vec![],
-            "".into(),
-            400,
-            "INVALID_QUERY",
-            Some("query:session"),
-        ),
-        (
-            "GET",
-            format!("{agent}/stream?session={OTHER}"),
-            vec![],
-            "".into(),
-            404,
-            "SESSION_NOT_FOUND",
-            None,
-        ),
-        (
-            "GET",
-            format!("/api/agents/{OTHER}/stream"),
-            vec![],
-            "".into(),
-            404,
-            "AGENT_NOT_FOUND",
-            None,
-        ),
-    ]
-}
+/// What is wrong with a request, and how it is told.
+const CASES: &[&str] = &[
+    "GET /nowhere => 404 ROUTE_NOT_FOUND",
+    "GET /api/agents/a/b/c/d => 404 ROUTE_NOT_FOUND",
+    "PUT /api/agents => 405 METHOD_NOT_ALLOWED",
+    "POST /healthz => 405 METHOD_NOT_ALLOWED",
+    "GET /api/agents/{other} => 404 AGENT_NOT_FOUND",
+    "GET /api/agents/assistant => 404 AGENT_NOT_FOUND",
+    "GET /api/agents/%2Flocal%2Fagent%2Fx => 404 AGENT_NOT_FOUND",
+    "GET /api/agents/%ff => 400 INVALID_ID path:id",
+    "POST /api/agents/nobody/sessions => 404 DEFINITION_NOT_FOUND",
+    "GET {agent}/sessions/x => 400 INVALID_ID path:sid",
+    "GET {agent}/sessions/{other} => 404 SESSION_NOT_FOUND",
+    "GET /api/sessions/{other} => 404 SESSION_NOT_FOUND",
+    "DELETE {agent}/sessions/current => 409 NO_ACTIVE_SESSION",
+    "POST /api/dead-letters/{other}/requeue => 404 DEAD_LETTER_NOT_FOUND",
+    "POST /api/dead-letters/x/requeue => 400 INVALID_ID path:id",
+    "POST /api/quarantine/{other}/release => 404 NOT_QUARANTINED",
+    "POST /api/quarantine/x/release => 400 INVALID_ID path:id",
+    "DELETE /api/dead-letters/{other}?reason=done => 404 DEAD_LETTER_NOT_FOUND",
+    "DELETE /api/dead-letters/x => 400 INVALID_ID path:id",
+    "GET /api/dead-letters/{other} => 404 DEAD_LETTER_NOT_FOUND",
+    "GET /api/dead-letters/x => 400 INVALID_ID path:id",
+    r#"POST /api/agents {"definition": => 400 MALFORMED_JSON"#,
+    "POST /api/agents \u{7f} => 400 MALFORMED_JSON",
+    r#"POST /api/agents {"definitoin":"a"} => 422 UNKNOWN_FIELD /definitoin"#,
+    "POST /api/agents {} => 422 MISSING_FIELD /definition",
+    r#"POST /api/agents {"definition":7} => 422 INVALID_FIELD /definition"#,
+    r#"POST /api/agents {"definition":"a","id":"x"} => 422 INVALID_FIELD /id"#,
+    r#"POST /api/agents {"definition":"nobody"} => 404 DEFINITION_NOT_FOUND /definition"#,
+    r#"POST /api/agents <> {"definition":"a"} => 415 UNSUPPORTED_MEDIA_TYPE header:Content-Type"#,
+    "POST /api/agents <content-type: text/plain> {} => 415 UNSUPPORTED_MEDIA_TYPE header:Content-Type",
+    r#"POST {messages} {"content":""} => 422 INVALID /content"#,
+    r#"POST {messages} {"content":[]} => 422 INVALID /content"#,
+    "POST {messages} {\"content\":\" \\n\\t\u{a0}\"} => 422 INVALID /content",
+    r#"POST {messages} {"content":[{"type":"text","text":" "},{"type":"text","text":""}]} => 422 INVALID /content"#,
+    r#"POST {messages} {"content":7} => 422 INVALID_FIELD /content"#,
+    r#"POST {messages} {"content":[{"type":"image","text":"x"}]} => 422 INVALID_FIELD /content/0/type"#,
+    r#"POST {messages} {"content":[{"type":"text","txt":"x"}]} => 422 UNKNOWN_FIELD /content/0/txt"#,
+    r#"POST {messages} {"content":["text","x"]} => 422 INVALID_FIELD /content/0"#,
+    r#"POST {messages} {"content":[["text","x"]]} => 422 INVALID_FIELD /content/0"#,
+    r#"POST {messages} ["x",null] => 422 INVALID_FIELD"#,
+    r#"POST {messages} {"content":"x","content":"y"} => 422 INVALID_FIELD /content"#,
+    // The definition says which models may be named, and this one is gone.
+    r#"POST {messages} {"content":"x","model":"nope"} => 409 DEFINITION_GONE"#,
+    r#"POST {messages} <idempotency-key: > {"content":"x"} => 422 INVALID header:Idempotency-Key"#,
+    "POST {messages} <idempotency-key: \u{e9}> {\"content\":\"x\"} \
+     => 400 INVALID_IDEMPOTENCY_KEY header:Idempotency-Key",
+    r#"POST {agent}/sessions/{other}/messages {"content":"x"} => 404 SESSION_NOT_FOUND"#,
+    r#"POST {agent}/respond {"tool_call_id":"x","response":1} => 422 INVALID_FIELD /tool_call_id"#,
+    r#"POST {agent}/respond {"tool_call_id":"x"} => 422 MISSING_FIELD /response"#,
+    r#"POST {agent}/respond {"tool_call_id":"{call}","response":1} => 409 DEFINITION_GONE"#,
+    "GET /api/agents?limti=1 => 400 INVALID_QUERY query:limti",
+    "GET /api/agents?limit=x => 400 INVALID_QUERY query:limit",
+    "GET /api/agents?after=x => 400 INVALID_QUERY query:after",
+    "GET /api/events?after=-1 => 400 INVALID_QUERY query:after",
+    "GET /api/events?session=x => 400 INVALID_QUERY query:session",
+    "GET {agent}/stream <last-event-id: -1> => 400 INVALID_LAST_EVENT_ID header:Last-Event-ID",
+    "GET {agent}/stream <last-event-id: 99999999999999999999> \
+     => 400 INVALID_LAST_EVENT_ID header:Last-Event-ID",
+    "GET {agent}/stream <last-event-id: garbage> => 400 INVALID_LAST_EVENT_ID header:Last-Event-ID",
+    "GET {agent}/stream?after=x => 400 INVALID_LAST_EVENT_ID query:after",
+    "GET {agent}/memory?q=tea&before=3 => 400 INVALID_QUERY query:before",
+    "GET {agent}/stream?spawned=true => 400 INVALID_QUERY query:session",
+    "GET {agent}/stream?session=x => 400 INVALID_QUERY query:session",
+    "GET {agent}/stream?session={other} => 404 SESSION_NOT_FOUND",
+    "GET /api/agents/{other}/stream => 404 AGENT_NOT_FOUND",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_wrong_with_a_request_is_told_with_its_code_and_field() {
     let host = Host::start().await;
     let (agent, session) = host.agent_with_session().await;
     let agent = format!("/api/agents/{agent}");
-    let session = session.to_string();
-    let cases = [
-        of_routes_and_ids(&agent),
-        of_agents(),
-        of_messages(&agent, &session),
-        of_queries_and_streams(&agent),
-    ]
-    .concat();
-    for (method, path, headers, body, status, code, field) in cases {
-        let answer = host.send(method, &path, &headers, &body).await;
-        let problem = answer.json();
-        let shown = format!("{method} {path} {body}: {problem}");
-        assert_eq!(
-            (
-                answer.status,
-                problem["code"].as_str(),
-                problem["field"].as_str()
-            ),
-            (status, Some(code), field),
-            "{shown}"
-        );
-        assert_eq!(
-            problem["status"].as_u64(),
-            Some(u64::from(status)),
-            "{shown}"
-        );
-        assert!(
-            answer.has("content-type: application/problem+json"),
-            "{shown}"
-        );
-        assert!(
-            problem["type"]
-                .as_str()
-                .unwrap()
-                .starts_with("urn:agent-host:problem:")
-                && problem["title"].is_string(),
-            "{shown}"
-        );
-        assert!(!problem["detail"].as_str().unwrap().is_empty(), "{shown}");
-    }
+    let names: [(&str, &str); 4] = [
+        (
+            "{messages}",
+            &format!("{agent}/sessions/{session}/messages"),
+        ),
+        ("{agent}", &agent),
+        // The id of nothing.
+        ("{other}", "7b3c2a54-8a75-4c7b-9d7e-0d7f3c1d2e3f"),
+        ("{call}", &"ab".repeat(32)),
+    ];
+    host.refuses(TOKEN, &names, CASES).await;
     assert_eq!(host.get("/readyz").await.status, 200);
 }
 

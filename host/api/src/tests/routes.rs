@@ -5,147 +5,6 @@ use crate::routes::description;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// All operations there are, by path.
-const ROUTES: &[&str] = &[
-    "GET /api/agents",
-    "POST /api/agents",
-    "GET /api/agents/{id}",
-    "PATCH /api/agents/{id}",
-    "POST /api/agents/{id}/abort",
-    "POST /api/agents/{id}/archive",
-    "POST /api/agents/{id}/assign",
-    "DELETE /api/agents/{id}/assignments/{user}",
-    "PUT /api/agents/{id}/assignments/{user}",
-    "POST /api/agents/{id}/handoff",
-    "GET /api/agents/{id}/history",
-    "GET /api/agents/{id}/memory",
-    "DELETE /api/agents/{id}/memory/{note}",
-    "GET /api/agents/{id}/preferences",
-    "PATCH /api/agents/{id}/preferences",
-    "GET /api/agents/{id}/prompt",
-    "GET /api/agents/{id}/reply-target",
-    "POST /api/agents/{id}/respond",
-    "GET /api/agents/{id}/sessions",
-    "POST /api/agents/{id}/sessions",
-    "DELETE /api/agents/{id}/sessions/current",
-    "POST /api/agents/{id}/sessions/import",
-    "DELETE /api/agents/{id}/sessions/{sid}",
-    "GET /api/agents/{id}/sessions/{sid}",
-    "PATCH /api/agents/{id}/sessions/{sid}",
-    "POST /api/agents/{id}/sessions/{sid}/cancel",
-    "POST /api/agents/{id}/sessions/{sid}/clear",
-    "POST /api/agents/{id}/sessions/{sid}/compact",
-    "GET /api/agents/{id}/sessions/{sid}/diff",
-    "GET /api/agents/{id}/sessions/{sid}/export",
-    "GET /api/agents/{id}/sessions/{sid}/files",
-    "POST /api/agents/{id}/sessions/{sid}/files",
-    "GET /api/agents/{id}/sessions/{sid}/files/{digest}",
-    "POST /api/agents/{id}/sessions/{sid}/fork",
-    "GET /api/agents/{id}/sessions/{sid}/inputs",
-    "DELETE /api/agents/{id}/sessions/{sid}/inputs/{input}",
-    "GET /api/agents/{id}/sessions/{sid}/inputs/{input}",
-    "GET /api/agents/{id}/sessions/{sid}/items",
-    "POST /api/agents/{id}/sessions/{sid}/memory",
-    "POST /api/agents/{id}/sessions/{sid}/messages",
-    "POST /api/agents/{id}/sessions/{sid}/panels",
-    "DELETE /api/agents/{id}/sessions/{sid}/queue",
-    "PUT /api/agents/{id}/sessions/{sid}/queue",
-    "POST /api/agents/{id}/sessions/{sid}/return",
-    "GET /api/agents/{id}/sessions/{sid}/stats",
-    "POST /api/agents/{id}/sessions/{sid}/switch",
-    "GET /api/agents/{id}/sessions/{sid}/tree",
-    "PUT /api/agents/{id}/sessions/{sid}/ui-state",
-    "GET /api/agents/{id}/stream",
-    "GET /api/audit",
-    "POST /api/backups",
-    "GET /api/clock",
-    "POST /api/clock/confirm",
-    "GET /api/components",
-    "GET /api/config/pending",
-    "POST /api/config/reload",
-    "GET /api/connectors",
-    "GET /api/connectors/{connector}/outbound-messages",
-    "POST /api/connectors/{connector}/outbound-messages/{outbound_message}/requeue",
-    "POST /api/connectors/{connector}/test",
-    "GET /api/conversations/{conversation}",
-    "GET /api/dead-letters",
-    "DELETE /api/dead-letters/{id}",
-    "GET /api/dead-letters/{id}",
-    "POST /api/dead-letters/{id}/requeue",
-    "GET /api/definitions",
-    "POST /api/definitions",
-    "DELETE /api/definitions/{definition}",
-    "GET /api/definitions/{definition}",
-    "GET /api/events",
-    "POST /api/import",
-    "GET /api/keys",
-    "POST /api/keys",
-    "DELETE /api/keys/{id}",
-    "GET /api/me",
-    "POST /api/messages",
-    "GET /api/models",
-    "GET /api/pairings",
-    "DELETE /api/pairings/{code}",
-    "POST /api/pairings/{code}",
-    "GET /api/paths",
-    "GET /api/paths/fetch",
-    "POST /api/paths/messages",
-    "GET /api/personas",
-    "POST /api/purges",
-    "GET /api/quarantine",
-    "POST /api/quarantine/{id}/release",
-    "GET /api/rebuilds",
-    "POST /api/rebuilds",
-    "GET /api/search",
-    "GET /api/session",
-    "POST /api/session",
-    "DELETE /api/session/{sid}",
-    "GET /api/session/{sid}",
-    "POST /api/session/{sid}/respond",
-    "GET /api/session/{sid}/state",
-    "GET /api/session/{sid}/stream",
-    "GET /api/sessions",
-    "GET /api/sessions/{sid}",
-    "GET /api/status",
-    "GET /api/store",
-    "GET /api/tasks",
-    "GET /api/tasks/stats",
-    "GET /api/tasks/{task_id}",
-    "POST /api/tasks/{task_id}/cancel",
-    "GET /api/telemetry",
-    "GET /api/triggers",
-    "POST /api/triggers",
-    "DELETE /api/triggers/{trigger}",
-    "GET /api/triggers/{trigger}",
-    "PUT /api/triggers/{trigger}",
-    "GET /api/triggers/{trigger}/history",
-    "POST /api/triggers/{trigger}/pause",
-    "POST /api/triggers/{trigger}/resume",
-    "POST /api/triggers/{trigger}/run",
-    "GET /api/turns/{turn_id}",
-    "GET /api/usage",
-    "GET /api/users/{user}/connectors",
-    "DELETE /api/users/{user}/connectors/{key}",
-    "PUT /api/users/{user}/connectors/{key}",
-    "POST /api/verifications",
-    "POST /chat/{connector}/answers",
-    "GET /chat/{connector}/events",
-    "POST /chat/{connector}/messages",
-    "POST /chat/{connector}/visitors",
-    "GET /connectors/{connector}/webhook",
-    "POST /connectors/{connector}/webhook",
-    "POST /external/sessions",
-    "POST /external/sessions/{name}/messages",
-    "GET /healthz",
-    "POST /hooks/{name}",
-    "POST /hooks/{name}/{rest}",
-    "GET /openapi.json",
-    "GET /proof",
-    "GET /readyz",
-    "GET /startupz",
-    "GET /version",
-];
-
 /// Every documented operation: method and path.
 pub(super) fn documented() -> Vec<(String, String)> {
     let document = description();
@@ -171,15 +30,6 @@ pub(super) fn is_open(security: &Value) -> bool {
         serde_json::json!([{ "visitor": [] }]),
     ];
     open.contains(security)
-}
-
-#[test]
-fn the_document_lists_exactly_these_routes() {
-    let listed: Vec<String> = documented()
-        .iter()
-        .map(|(method, path)| format!("{method} {path}"))
-        .collect();
-    assert_eq!(listed, ROUTES);
 }
 
 #[test]
@@ -216,15 +66,6 @@ fn every_operation_says_what_it_answers_when_something_is_wrong() {
                 .unwrap()
                 .contains(place),
             "{place}"
-        );
-    }
-    // Every schema that is referred to is there.
-    let text = document.to_string();
-    for reference in text.split("\"#/components/schemas/").skip(1) {
-        let name = reference.split('"').next().unwrap();
-        assert!(
-            document["components"]["schemas"].get(name).is_some(),
-            "{name}"
         );
     }
 }
@@ -430,19 +271,7 @@ async fn every_documented_route_is_served_and_needs_the_token_unless_it_says_oth
     for (method, path) in documented() {
         let open = document.json()["paths"][&path][method.to_lowercase()]["security"]
             == serde_json::json!([{}]);
-        let path = path
-            .replace("{id}", "x")
-            .replace("{sid}", "x")
-            .replace("{user}", "x")
-            .replace("{digest}", "x")
-            .replace("{key}", "x")
-            .replace("{name}", "x")
-            .replace("{connector}", "x")
-            .replace("{trigger}", "x")
-            .replace("{outbound_message}", "x")
-            .replace("{code}", "x")
-            .replace("{task_id}", "x")
-            .replace("{turn_id}", "x");
+        let path = path.replace(['{', '}'], "");
         let without = host
             .send_as_it_is(&method, &path, &["host: localhost"], "")
             .await;

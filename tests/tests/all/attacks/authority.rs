@@ -42,35 +42,18 @@ const OPERATION_INVALID: Ledger =
 /// The ledger after a turn in which nothing is asked for.
 const NOTHING_ASKED: Ledger = Nothing("nothing is asked of the boundary");
 
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn nothing_of_the_host_is_in_the_environment() {
-    case!(nothing_of_the_host_is_in_the_environment, "parts 0 0")
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn no_socket_is_made() {
-    case!(no_socket_is_made, "parts 0")
-        .refused(
-            "wasi:sockets",
-            "wasi:sockets/tcp-create-socket.create-tcp-socket",
-        )
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn no_bucket_opens_under_any_name() {
-    case!(no_bucket_opens_under_any_name, "parts 0")
+cases! {
+    #[test]
+    fn nothing_of_the_host_is_in_the_environment("parts 0 0");
+    #[test]
+    fn no_socket_is_made("parts 0")
+        .refused("wasi:sockets", "wasi:sockets/tcp-create-socket.create-tcp-socket");
+    #[test]
+    fn no_bucket_opens_under_any_name("parts 0")
         .line(
-            "default.read",
-            BoundaryVerdict::Refused,
-            Rule::NotAsked,
-            "wasi:keyvalue/store.open `default`",
-        )
-        .prove()
-        .await;
+            "default.read", BoundaryVerdict::Refused, Rule::NotAsked,
+            "wasi:keyvalue/store.open `default`"
+        );
 }
 
 /// Each attempt at the first step is refused, for a reason that begins so.
@@ -87,103 +70,64 @@ macro_rules! agent {
     }};
 }
 
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_step_without_end_fails_the_turn_after_three_attempts() {
-    agent!(
-        a_step_without_end_fails_the_turn_after_three_attempts,
-        Fails("out-of-cpu", "out-of-cpu"),
-        CPU
-    );
+macro_rules! agents {
+    ($(#[test] fn $attack:ident($turn:expr) => $ledger:expr;)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        pub(super) async fn $attack() {
+            agent!($attack, $turn, $ledger);
+        }
+    )*};
 }
 
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_step_that_takes_all_memory_fails_the_turn() {
-    agent!(
-        a_step_that_takes_all_memory_fails_the_turn,
-        Fails("out-of-memory", "out-of-memory"),
-        MEMORY
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_thousand_effects_are_refused() {
-    agent!(
-        a_thousand_effects_are_refused,
-        refused("refused: `effects` are 1000"),
-        STEP_REFUSED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_memo_of_a_megabyte_is_refused() {
-    agent!(
-        a_memo_of_a_megabyte_is_refused,
-        refused("refused: `memo.bytes`"),
-        STEP_REFUSED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_hundred_thousand_operations_are_refused() {
-    agent!(
-        a_hundred_thousand_operations_are_refused,
-        Fails("trapped", "trapped: "),
-        CROSSING
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn operations_of_the_same_key_are_refused() {
-    agent!(
-        operations_of_the_same_key_are_refused,
-        refused("refused: start: the key `k` was used"),
-        STEP_REFUSED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_key_that_is_too_long_is_refused() {
-    agent!(
-        a_key_that_is_too_long_is_refused,
-        refused("refused: "),
-        STEP_REFUSED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_key_of_no_length_is_refused() {
-    agent!(
-        a_key_of_no_length_is_refused,
-        refused("refused: "),
-        STEP_REFUSED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_reply_of_megabytes_is_refused() {
-    agent!(
-        a_reply_of_megabytes_is_refused,
-        Fails("trapped", "trapped: "),
-        CROSSING
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn words_without_end_stop_at_the_limit_of_steps() {
-    agent!(
-        words_without_end_stop_at_the_limit_of_steps,
-        Ends("The turn failed: it took 5 steps, which is its limit"),
-        TURN_LIMITED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn notes_without_end_stop_at_the_limit_of_steps() {
-    agent!(
-        notes_without_end_stop_at_the_limit_of_steps,
-        Ends("The turn failed: it took 5 steps, which is its limit"),
-        TURN_LIMITED
-    );
+agents! {
+    #[test]
+    fn a_step_without_end_fails_the_turn_after_three_attempts(
+        Fails("out-of-cpu", "out-of-cpu")
+    ) => CPU;
+    #[test]
+    fn a_step_that_takes_all_memory_fails_the_turn(
+        Fails("out-of-memory", "out-of-memory")
+    ) => MEMORY;
+    #[test]
+    fn a_thousand_effects_are_refused(refused("refused: `effects` are 1000")) => STEP_REFUSED;
+    #[test]
+    fn a_memo_of_a_megabyte_is_refused(refused("refused: `memo.bytes`")) => STEP_REFUSED;
+    #[test]
+    fn a_hundred_thousand_operations_are_refused(Fails("trapped", "trapped: ")) => CROSSING;
+    #[test]
+    fn operations_of_the_same_key_are_refused(
+        refused("refused: start: the key `k` was used")
+    ) => STEP_REFUSED;
+    #[test]
+    fn a_key_that_is_too_long_is_refused(refused("refused: ")) => STEP_REFUSED;
+    #[test]
+    fn a_key_of_no_length_is_refused(refused("refused: ")) => STEP_REFUSED;
+    #[test]
+    fn a_reply_of_megabytes_is_refused(Fails("trapped", "trapped: ")) => CROSSING;
+    #[test]
+    fn words_without_end_stop_at_the_limit_of_steps(
+        Ends("The turn failed: it took 5 steps, which is its limit")
+    ) => TURN_LIMITED;
+    #[test]
+    fn notes_without_end_stop_at_the_limit_of_steps(
+        Ends("The turn failed: it took 5 steps, which is its limit")
+    ) => TURN_LIMITED;
+    #[test]
+    fn an_event_with_a_name_that_is_none_is_refused(refused("refused: ")) => STEP_REFUSED;
+    #[test]
+    fn a_blob_that_was_never_shown_is_neither_read_nor_said(
+        refused("refused: parts: the blob")
+    ) => STEP_REFUSED;
+    #[test]
+    fn a_message_of_another_thread_is_not_there(Replies("0 of others, true")) => NOTHING_ASKED;
+    #[test]
+    fn a_call_that_no_model_made_is_refused(
+        refused("refused: start: message 1 of this turn has no call 7")
+    ) => STEP_REFUSED;
+    #[test]
+    fn a_turn_that_could_never_end_is_refused(
+        refused("refused: wait: nothing is open")
+    ) => STEP_REFUSED;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,42 +180,6 @@ pub(super) async fn an_event_under_a_name_of_the_hosts_is_under_the_guests_own()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-pub(super) async fn an_event_with_a_name_that_is_none_is_refused() {
-    agent!(
-        an_event_with_a_name_that_is_none_is_refused,
-        refused("refused: "),
-        STEP_REFUSED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_blob_that_was_never_shown_is_neither_read_nor_said() {
-    agent!(
-        a_blob_that_was_never_shown_is_neither_read_nor_said,
-        refused("refused: parts: the blob"),
-        STEP_REFUSED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_message_of_another_thread_is_not_there() {
-    agent!(
-        a_message_of_another_thread_is_not_there,
-        Replies("0 of others, true"),
-        NOTHING_ASKED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_call_that_no_model_made_is_refused() {
-    agent!(
-        a_call_that_no_model_made_is_refused,
-        refused("refused: start: message 1 of this turn has no call 7"),
-        STEP_REFUSED
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_model_is_offered_no_tool_that_the_agent_may_not_call() {
     let reported = "model denied, none TOOL_NOT_AVAILABLE, pattern TOOL_NOT_AVAILABLE, since parts , \
                 tool denied";
@@ -301,14 +209,5 @@ pub(super) async fn a_question_that_no_client_could_show_is_refused() {
         a_question_that_no_client_could_show_is_refused,
         Replies(reported),
         OPERATION_INVALID
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_turn_that_could_never_end_is_refused() {
-    agent!(
-        a_turn_that_could_never_end_is_refused,
-        refused("refused: wait: nothing is open"),
-        STEP_REFUSED
     );
 }

@@ -6,7 +6,7 @@ use super::super::secrets::leaks;
 use super::siege::{Siege, repeats_of_slow};
 use agent_host_tests::guests::wasm;
 use agent_host_tests::patience::until;
-use agent_host_tests::process::Folder;
+use agent_host_tests::process::{Folder, tells};
 use agent_host_tests::{Setup, World};
 use domain::event::{BoundaryDecision, BoundaryVerdict};
 use domain::ruling::Rule;
@@ -228,9 +228,9 @@ async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn components_without_a_pin_are_refused_where_pins_are_required() {
     let said = refused("no pins", |config| config["requirePins"] = json!(true)).await;
-    assert!(
-        said.contains("components.effects.sha256") && said.contains("components.puppet.sha256"),
-        "{said}"
+    tells(
+        &said,
+        &["components.effects.sha256", "components.puppet.sha256"],
     );
     let mut config = config();
     config["requirePins"] = json!(true);

@@ -19,105 +19,37 @@ fn hasty() -> GuestLimits {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_loop_without_end_is_stopped_at_its_computing_time() {
-    case!(
-        a_loop_without_end_is_stopped_at_its_computing_time,
-        OUT_OF_CPU
+cases! {
+    #[test]
+    fn a_loop_without_end_is_stopped_at_its_computing_time(OUT_OF_CPU)
+        .under(brief()).met("cpuMsMax");
+    #[test]
+    fn a_recursion_without_end_ends_at_the_end_of_its_own_stack(
+        "failed trapped: the tool crashed: wasm trap: call stack exhausted"
     )
-    .under(brief())
-    .met("cpuMsMax")
-    .prove()
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_recursion_without_end_ends_at_the_end_of_its_own_stack() {
-    let reported = "failed trapped: the tool crashed: wasm trap: call stack exhausted";
-    case!(
-        a_recursion_without_end_ends_at_the_end_of_its_own_stack,
-        reported
-    )
-    .met("stackBytes")
-    .prove()
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_sleep_without_end_is_left_when_the_time_of_the_call_is_over() {
-    case!(
-        a_sleep_without_end_is_left_when_the_time_of_the_call_is_over,
-        "timed-out"
-    )
-    .under(hasty())
-    .met("wallMsMax")
-    .prove()
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_wait_for_input_that_never_comes_ends_at_once() {
-    case!(a_wait_for_input_that_never_comes_ends_at_once, "parts true")
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over() {
-    case!(
-        a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over,
-        "timed-out"
-    )
-    .under(hasty())
-    .met("wallMsMax")
-    .prove()
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_guest_that_wakes_itself_for_ever_is_charged_for_all_of_it() {
-    case!(
-        a_guest_that_wakes_itself_for_ever_is_charged_for_all_of_it,
-        OUT_OF_CPU
-    )
-    .under(brief())
-    .met("cpuMsMax")
-    .prove()
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn copies_of_all_its_memory_in_a_loop_are_stopped_like_any_loop() {
-    let limits = GuestLimits {
-        memory_bytes_max: 64 << 20,
-        ..brief()
-    };
-    let case = case!(
-        copies_of_all_its_memory_in_a_loop_are_stopped_like_any_loop,
-        OUT_OF_CPU
-    );
-    case.with(json!({ "bytes": 60 << 20 }))
-        .under(limits)
-        .met("cpuMsMax")
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_poll_of_thousands_is_one_poll() {
-    case!(a_poll_of_thousands_is_one_poll, "parts [4999]")
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_poll_of_nothing_is_the_guests_own_mistake() {
-    case!(
-        a_poll_of_nothing_is_the_guests_own_mistake,
+        .met("stackBytes");
+    #[test]
+    fn a_sleep_without_end_is_left_when_the_time_of_the_call_is_over("timed-out")
+        .under(hasty()).met("wallMsMax");
+    #[test]
+    fn a_wait_for_input_that_never_comes_ends_at_once("parts true");
+    #[test]
+    fn a_poll_of_what_is_never_ready_is_left_when_the_time_of_the_call_is_over("timed-out")
+        .under(hasty()).met("wallMsMax");
+    #[test]
+    fn a_guest_that_wakes_itself_for_ever_is_charged_for_all_of_it(OUT_OF_CPU)
+        .under(brief()).met("cpuMsMax");
+    #[test]
+    fn copies_of_all_its_memory_in_a_loop_are_stopped_like_any_loop(OUT_OF_CPU)
+        .with(json!({ "bytes": 60 << 20 }))
+        .under(GuestLimits { memory_bytes_max: 64 << 20, ..brief() })
+        .met("cpuMsMax");
+    #[test]
+    fn a_poll_of_thousands_is_one_poll("parts [4999]");
+    #[test]
+    fn a_poll_of_nothing_is_the_guests_own_mistake(
         "failed trapped: the tool crashed: empty poll list"
-    )
-    .prove()
-    .await;
+    );
 }
 
 struct Unheard;

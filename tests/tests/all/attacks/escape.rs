@@ -17,14 +17,28 @@ use tempfile::TempDir;
 const TRAPPED: &str = "failed trapped: the tool crashed: ";
 const UNKNOWN_HANDLE: &str = "failed trapped: the tool crashed: unknown handle index";
 
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_result_that_is_no_text_is_refused() {
-    case!(
-        a_result_that_is_no_text_is_refused,
-        "failed trapped: the tool crashed: invalid utf-8"
+cases! {
+    #[test]
+    fn a_result_that_is_no_text_is_refused("failed trapped: the tool crashed: invalid utf-8");
+    #[test]
+    fn a_handle_of_another_kind_is_refused(TRAPPED);
+    #[test]
+    fn a_handle_that_was_dropped_is_gone(UNKNOWN_HANDLE);
+    #[test]
+    fn an_exit_ends_the_guest_and_nothing_else(
+        "failed trapped: the tool crashed: the guest ended itself with exit code 0"
+    );
+    #[test]
+    fn a_panic_with_control_characters_is_told_without_them(TRAPPED)
+        .met("logBytesMax").and_no_reply_has(&["\u{1b}", "\r", "\u{202e}"]);
+    #[test]
+    fn a_question_nested_without_end_is_refused(
+        "failed tool-failed: the tool returned what is not acceptable: `ask.action.props` \
+         is nested deeper than 64 levels"
     )
-    .prove()
-    .await;
+        .breaks_the_contract("`ask.action.props`");
+    #[test]
+    fn a_clock_is_no_finer_than_a_millisecond("parts true true").under(narrow());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,20 +52,6 @@ pub(super) async fn a_handle_that_was_never_given_is_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_handle_of_another_kind_is_refused() {
-    case!(a_handle_of_another_kind_is_refused, TRAPPED)
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_handle_that_was_dropped_is_gone() {
-    case!(a_handle_that_was_dropped_is_gone, UNKNOWN_HANDLE)
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 pub(super) async fn a_bucket_that_was_never_opened_lists_nothing() {
     for index in [0, 1, 7] {
         case!(a_bucket_that_was_never_opened_lists_nothing, TRAPPED)
@@ -59,36 +59,6 @@ pub(super) async fn a_bucket_that_was_never_opened_lists_nothing() {
             .prove()
             .await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn an_exit_ends_the_guest_and_nothing_else() {
-    let reported = "failed trapped: the tool crashed: the guest ended itself with exit code 0";
-    case!(an_exit_ends_the_guest_and_nothing_else, reported)
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_panic_with_control_characters_is_told_without_them() {
-    let case = case!(
-        a_panic_with_control_characters_is_told_without_them,
-        TRAPPED
-    );
-    case.met("logBytesMax")
-        .and_no_reply_has(&["\u{1b}", "\r", "\u{202e}"])
-        .prove()
-        .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_question_nested_without_end_is_refused() {
-    let reported = "failed tool-failed: the tool returned what is not acceptable: `ask.action.props` \
-                is nested deeper than 64 levels";
-    case!(a_question_nested_without_end_is_refused, reported)
-        .breaks_the_contract("`ask.action.props`")
-        .prove()
-        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,14 +80,6 @@ pub(super) async fn a_question_with_a_schema_elsewhere_fetches_nothing() {
         .await;
     }
     assert!(listener.accept().is_err(), "the schema was fetched");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn a_clock_is_no_finer_than_a_millisecond() {
-    case!(a_clock_is_no_finer_than_a_millisecond, "parts true true")
-        .under(narrow())
-        .prove()
-        .await;
 }
 
 /// A component that comes with the host, with another text of the same length in its

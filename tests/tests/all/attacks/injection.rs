@@ -70,8 +70,7 @@ async fn besieged() -> Siege {
 
 async fn turn(siege: &Siege, said: &str) -> (domain::id::SessionId, String) {
     let session = siege.world.open("assistant").await;
-    siege.world.say("assistant", session, said).await;
-    siege.world.idle(session).await;
+    siege.world.turn("assistant", session, said).await;
     (session, siege.world.last_reply(session).await)
 }
 

@@ -600,9 +600,7 @@ impl Siege {
     /// Checks that the honest tenant is served, with a correct answer.
     pub(super) async fn serves(&self) {
         let session = self.world.open("other").await;
-        self.world.say("other", session, HONEST).await;
-        self.world.idle(session).await;
-        let reported = self.world.last_reply(session).await;
+        let reported = self.world.turn("other", session, HONEST).await;
         let mut reported: Vec<&str> = reported.lines().collect();
         reported.sort_unstable();
         assert_eq!(
@@ -631,8 +629,7 @@ impl Siege {
     /// One turn of an agent that attacks, judged.
     async fn turn_of_an_agent(&self, attack: &str, turn: Turn, ledger: Ledger) {
         let session = self.world.open("rogue").await;
-        self.world.say("rogue", session, attack).await;
-        self.world.idle(session).await;
+        self.world.turn("rogue", session, attack).await;
         // A turn whose first step never succeeds leaves a dead letter and no reply.
         let dead = self
             .events(session)

@@ -3,6 +3,7 @@
 
 use super::document::Document;
 use super::{ExpectedRefusal, NOBODY, RawAnswer, Stage, cut, end, requests, send, stage};
+use agent_host_tests::process::Row;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -11,22 +12,31 @@ const CONFIG_BYTES: usize = 300_000;
 /// More than what is kept of a half-filled widget may have in bytes.
 const WIDGET_BYTES: usize = 64 << 10;
 
-/// Method, path, body; the status and the code with which it is refused.
-type Refusal = (Method, String, Value, u16, &'static str);
-
-async fn refused(stage: &Stage, refusals: Vec<Refusal>) -> Vec<String> {
+/// Sends requests, a row each: `POST /path {"a":1} => 409 CODE`. Names in braces stand for what the
+/// stage has. Returns findings for those that are not refused as their rows say.
+async fn refused(stage: &Stage, rows: &[&str]) -> Vec<String> {
+    let (asking, chatting) = (&stage.asking, &stage.chatting);
+    let names: [(&str, &str); 13] = [
+        ("{asking}", asking),
+        ("{asker}", asking.agent()),
+        ("{asker-id}", asking.agent_id()),
+        ("{asking-id}", asking.id()),
+        ("{chatting-id}", chatting.id()),
+        ("{chatter}", chatting.agent()),
+        ("{call}", &stage.call),
+        ("{wrong}", &"ab".repeat(32)),
+        ("{yes}", r#"{"confirmed":true}"#),
+        ("{nobody}", NOBODY),
+        ("{large}", &"x".repeat(CONFIG_BYTES)),
+        ("{large-widget}", &"x".repeat(WIDGET_BYTES)),
+        ("{ui-state}", &format!("{asking}/ui-state")),
+    ];
     let mut findings = Vec::new();
-    for (method, path, body, status, code) in refusals {
-        let what = format!("{method} {path} {body}");
-        findings.extend(
-            stage
-                .refuses(
-                    &what,
-                    stage.ask(method, &path, &body),
-                    ExpectedRefusal::new(status, code),
-                )
-                .await,
-        );
+    for row in rows {
+        let row = Row::of(row, &names);
+        let request = stage.ask(row.method, &row.path, &row.body.unwrap_or_default());
+        let wanted = ExpectedRefusal::new(row.status, &row.code);
+        findings.extend(stage.refuses(&row.shown, request, wanted).await);
     }
     findings
 }
@@ -35,164 +45,43 @@ async fn refused(stage: &Stage, refusals: Vec<Refusal>) -> Vec<String> {
 async fn what_is_no_answer_to_a_question_is_refused_and_the_question_waits_on() {
     let stage = stage().await;
     let before = stage.inspect().await;
-    let mut findings = refused(&stage, no_answers(&stage)).await;
-    findings.extend(refused(&stage, in_the_way(&stage)).await);
+    let mut findings = refused(&stage, NO_ANSWERS).await;
+    findings.extend(refused(&stage, IN_THE_WAY).await);
     findings.extend(stage.compare(&before).await);
     findings.extend(one_of_two_answers_is_taken(&stage).await);
-    findings.extend(refused(&stage, after_the_end(&stage)).await);
+    findings.extend(refused(&stage, AFTER_THE_END).await);
     end(&findings);
 }
 
 /// Answers to other questions than the one that waits, and answers to it that do not fit.
-fn no_answers(stage: &Stage) -> Vec<Refusal> {
-    let asking = &stage.asking;
-    let chatting = &stage.chatting;
-    let call = stage.call.as_str();
-    let wrong = "ab".repeat(32);
-    let yes = json!({ "confirmed": true });
-    let answer =
-        |call: &str, response: &Value| json!({ "tool_call_id": call, "response": response });
-    let old = |call: &str, response: &Value| json!({ "tool_call_id": call, "response": response });
-    let kept =
-        |call: &str, state: &Value| json!({ "tool_call_id": call, "widget_partial_state": state });
-    let respond = |agent: &str| format!("/api/agents/{agent}/respond");
-    let old_respond = |session: &str| format!("/api/session/{session}/respond");
-    let ui =
-        |agent: &str, session: &str| format!("/api/agents/{agent}/sessions/{session}/ui-state");
-    let mut refusals = vec![
-        (
-            Method::POST,
-            respond(asking.agent_id()),
-            answer(&wrong, &yes),
-            409,
-            "INVALID_TOOL_CALL_ID",
-        ),
-        (
-            Method::POST,
-            old_respond(asking.id()),
-            old(&wrong, &yes),
-            409,
-            "INVALID_TOOL_CALL_ID",
-        ),
-        (
-            Method::POST,
-            old_respond(asking.id()),
-            old(call, &json!({})),
-            422,
-            "INVALID_RESPONSE",
-        ),
-        // Where nothing waits, and where it is not this one that waits.
-        (
-            Method::POST,
-            respond(chatting.agent_id()),
-            answer(&wrong, &yes),
-            409,
-            "NOT_SUSPENDED",
-        ),
-        (
-            Method::POST,
-            respond(chatting.agent_id()),
-            answer(call, &yes),
-            409,
-            "NOT_SUSPENDED",
-        ),
-        (
-            Method::POST,
-            old_respond(chatting.id()),
-            old(call, &yes),
-            409,
-            "NOT_SUSPENDED",
-        ),
-        (
-            Method::PUT,
-            ui(asking.agent_id(), asking.id()),
-            kept(&wrong, &yes),
-            409,
-            "NOT_SUSPENDED",
-        ),
-        (
-            Method::PUT,
-            ui(chatting.agent_id(), chatting.id()),
-            kept(call, &yes),
-            409,
-            "NOT_SUSPENDED",
-        ),
-        (
-            Method::PUT,
-            ui(chatting.agent_id(), asking.id()),
-            kept(call, &yes),
-            404,
-            "SESSION_NOT_FOUND",
-        ),
-        (
-            Method::PUT,
-            ui(asking.agent_id(), asking.id()),
-            kept(call, &json!("x".repeat(WIDGET_BYTES))),
-            422,
-            "INVALID",
-        ),
-    ];
-    for response in [
-        json!({ "confirmed": "maybe" }),
-        json!({ "confirmed": null }),
-        json!({}),
-        json!([]),
-        json!(7),
-        Value::Null,
-    ] {
-        refusals.push((
-            Method::POST,
-            respond(asking.agent_id()),
-            answer(call, &response),
-            422,
-            "INVALID_RESPONSE",
-        ));
-    }
-    refusals
-}
+const NO_ANSWERS: &[&str] = &[
+    r#"POST {asker}/respond {"tool_call_id":"{wrong}","response":{yes}} => 409 INVALID_TOOL_CALL_ID"#,
+    r#"POST /api/session/{asking-id}/respond {"tool_call_id":"{wrong}","response":{yes}} => 409 INVALID_TOOL_CALL_ID"#,
+    r#"POST /api/session/{asking-id}/respond {"tool_call_id":"{call}","response":{}} => 422 INVALID_RESPONSE"#,
+    // Where nothing waits, and where it is not this one that waits.
+    r#"POST {chatter}/respond {"tool_call_id":"{wrong}","response":{yes}} => 409 NOT_SUSPENDED"#,
+    r#"POST {chatter}/respond {"tool_call_id":"{call}","response":{yes}} => 409 NOT_SUSPENDED"#,
+    r#"POST /api/session/{chatting-id}/respond {"tool_call_id":"{call}","response":{yes}} => 409 NOT_SUSPENDED"#,
+    r#"PUT {ui-state} {"tool_call_id":"{wrong}","widget_partial_state":{yes}} => 409 NOT_SUSPENDED"#,
+    r#"PUT {chatter}/sessions/{chatting-id}/ui-state {"tool_call_id":"{call}","widget_partial_state":{yes}} => 409 NOT_SUSPENDED"#,
+    r#"PUT {chatter}/sessions/{asking-id}/ui-state {"tool_call_id":"{call}","widget_partial_state":{yes}} => 404 SESSION_NOT_FOUND"#,
+    r#"PUT {ui-state} {"tool_call_id":"{call}","widget_partial_state":"{large-widget}"} => 422 INVALID"#,
+    r#"POST {asker}/respond {"tool_call_id":"{call}","response":{"confirmed":"maybe"}} => 422 INVALID_RESPONSE"#,
+    r#"POST {asker}/respond {"tool_call_id":"{call}","response":{"confirmed":null}} => 422 INVALID_RESPONSE"#,
+    r#"POST {asker}/respond {"tool_call_id":"{call}","response":{}} => 422 INVALID_RESPONSE"#,
+    r#"POST {asker}/respond {"tool_call_id":"{call}","response":[]} => 422 INVALID_RESPONSE"#,
+    r#"POST {asker}/respond {"tool_call_id":"{call}","response":7} => 422 INVALID_RESPONSE"#,
+    r#"POST {asker}/respond {"tool_call_id":"{call}","response":null} => 422 INVALID_RESPONSE"#,
+];
 
-/// Returns the requests that are refused while the session is active.
-fn in_the_way(stage: &Stage) -> Vec<Refusal> {
-    let agent = stage.asking.agent();
-    let free = stage.chatting.agent();
-    vec![
-        (
-            Method::POST,
-            format!("{agent}/sessions"),
-            json!({ "session_type": "lesson" }),
-            409,
-            "SESSION_ALREADY_ACTIVE",
-        ),
-        (
-            Method::POST,
-            format!("{agent}/sessions"),
-            json!({ "session_type": "chat", "time_limit_s": 60 }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            format!("{agent}/archive"),
-            json!({}),
-            409,
-            "SESSION_ALREADY_ACTIVE",
-        ),
-        (
-            Method::POST,
-            format!("{agent}/archive"),
-            json!({ "fresh": true }),
-            409,
-            "SESSION_ALREADY_ACTIVE",
-        ),
-        (
-            Method::DELETE,
-            format!("{free}/sessions/current"),
-            Value::Null,
-            409,
-            "NO_ACTIVE_SESSION",
-        ),
-    ]
-}
+/// What is refused while the session is active.
+const IN_THE_WAY: &[&str] = &[
+    r#"POST {asker}/sessions {"session_type":"lesson"} => 409 SESSION_ALREADY_ACTIVE"#,
+    r#"POST {asker}/sessions {"session_type":"chat","time_limit_s":60} => 422 INVALID"#,
+    "POST {asker}/archive {} => 409 SESSION_ALREADY_ACTIVE",
+    r#"POST {asker}/archive {"fresh":true} => 409 SESSION_ALREADY_ACTIVE"#,
+    "DELETE {chatter}/sessions/current => 409 NO_ACTIVE_SESSION",
+];
 
 /// The same answer twice at the same time.
 async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
@@ -222,60 +111,23 @@ async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
         .collect()
 }
 
-/// Returns the requests that are refused once the session has ended.
-fn after_the_end(stage: &Stage) -> Vec<Refusal> {
-    let agent = stage.asking.agent();
-    let session = &stage.asking;
-    let old = format!("/api/session/{}", stage.asking.id());
-    let call = &stage.call;
-    let yes = json!({ "confirmed": true });
-    vec![
-        (
-            Method::POST,
-            format!("{agent}/respond"),
-            json!({ "tool_call_id": call, "response": yes }),
-            409,
-            "NOT_SUSPENDED",
-        ),
-        (
-            Method::POST,
-            format!("{old}/respond"),
-            json!({ "tool_call_id": call, "response": yes }),
-            409,
-            "NOT_SUSPENDED",
-        ),
-        (
-            Method::PUT,
-            format!("{session}/ui-state"),
-            json!({ "tool_call_id": call, "widget_partial_state": {} }),
-            409,
-            "NOT_SUSPENDED",
-        ),
-        (
-            Method::POST,
-            format!("{session}/messages"),
-            json!({ "content": "hello?" }),
-            409,
-            "SESSION_CLOSED",
-        ),
-        (
-            Method::DELETE,
-            format!("{agent}/sessions/current"),
-            Value::Null,
-            409,
-            "NO_ACTIVE_SESSION",
-        ),
-        (Method::DELETE, old, Value::Null, 409, "NO_ACTIVE_SESSION"),
-    ]
-}
+/// What is refused once the session has ended.
+const AFTER_THE_END: &[&str] = &[
+    r#"POST {asker}/respond {"tool_call_id":"{call}","response":{yes}} => 409 NOT_SUSPENDED"#,
+    r#"POST /api/session/{asking-id}/respond {"tool_call_id":"{call}","response":{yes}} => 409 NOT_SUSPENDED"#,
+    r#"PUT {ui-state} {"tool_call_id":"{call}","widget_partial_state":{}} => 409 NOT_SUSPENDED"#,
+    r#"POST {asking}/messages {"content":"hello?"} => 409 SESSION_CLOSED"#,
+    "DELETE {asker}/sessions/current => 409 NO_ACTIVE_SESSION",
+    "DELETE /api/session/{asking-id} => 409 NO_ACTIVE_SESSION",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_already_was_asked_before_or_is_over_is_refused_and_makes_nothing() {
     let stage = stage().await;
     let before = stage.inspect().await;
-    let mut findings = refused(&stage, assigned_already(&stage)).await;
-    findings.extend(refused(&stage, made_already(&stage)).await);
-    findings.extend(refused(&stage, begun_with_nonsense()).await);
+    let mut findings = refused(&stage, ASSIGNED_ALREADY).await;
+    findings.extend(refused(&stage, MADE_ALREADY).await);
+    findings.extend(refused(&stage, BEGUN_WITH_NONSENSE).await);
     findings.extend(stage.compare(&before).await);
     findings.extend(a_key_is_one_message(&stage).await);
     findings.extend(a_key_is_one_session(&stage).await);
@@ -284,249 +136,58 @@ async fn what_is_there_already_was_asked_before_or_is_over_is_refused_and_makes_
 }
 
 /// Requests against two rules: a user is assigned once, and an agent keeps a primary.
-fn assigned_already(stage: &Stage) -> Vec<Refusal> {
-    let agent = stage.asking.agent();
-    let assign = |user: &str, role: &str| json!({ "user_id": user, "role": role });
-    vec![
-        (
-            Method::POST,
-            format!("{agent}/assign"),
-            assign("erin", "mentee"),
-            409,
-            "USER_ALREADY_ASSIGNED",
-        ),
-        (
-            Method::POST,
-            format!("{agent}/assign"),
-            assign("local", "primary"),
-            409,
-            "USER_ALREADY_ASSIGNED",
-        ),
-        (
-            Method::POST,
-            format!("{agent}/assign"),
-            assign("frank", "boss"),
-            422,
-            "INVALID_ASSIGNMENT_ROLE",
-        ),
-        (
-            Method::POST,
-            format!("{agent}/assign"),
-            assign("system", "shared"),
-            422,
-            "INVALID_FIELD",
-        ),
-        (
-            Method::PUT,
-            format!("{agent}/assignments/frank"),
-            json!({ "role": "shared" }),
-            404,
-            "USER_NOT_ASSIGNED",
-        ),
-        (
-            Method::DELETE,
-            format!("{agent}/assignments/frank"),
-            Value::Null,
-            404,
-            "USER_NOT_ASSIGNED",
-        ),
-        (
-            Method::PUT,
-            format!("{agent}/assignments/local"),
-            json!({ "role": "shared" }),
-            409,
-            "LAST_PRIMARY",
-        ),
-        (
-            Method::DELETE,
-            format!("{agent}/assignments/local"),
-            Value::Null,
-            409,
-            "LAST_PRIMARY",
-        ),
-        (
-            Method::POST,
-            format!("{agent}/handoff"),
-            json!({ "user_id": "local" }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            format!("{agent}/handoff"),
-            json!({ "user_id": "frank", "keep": "boss" }),
-            422,
-            "INVALID_ASSIGNMENT_ROLE",
-        ),
-    ]
-}
+const ASSIGNED_ALREADY: &[&str] = &[
+    r#"POST {asker}/assign {"user_id":"erin","role":"mentee"} => 409 USER_ALREADY_ASSIGNED"#,
+    r#"POST {asker}/assign {"user_id":"local","role":"primary"} => 409 USER_ALREADY_ASSIGNED"#,
+    r#"POST {asker}/assign {"user_id":"frank","role":"boss"} => 422 INVALID_ASSIGNMENT_ROLE"#,
+    r#"POST {asker}/assign {"user_id":"system","role":"shared"} => 422 INVALID_FIELD"#,
+    r#"PUT {asker}/assignments/frank {"role":"shared"} => 404 USER_NOT_ASSIGNED"#,
+    "DELETE {asker}/assignments/frank => 404 USER_NOT_ASSIGNED",
+    r#"PUT {asker}/assignments/local {"role":"shared"} => 409 LAST_PRIMARY"#,
+    "DELETE {asker}/assignments/local => 409 LAST_PRIMARY",
+    r#"POST {asker}/handoff {"user_id":"local"} => 422 INVALID"#,
+    r#"POST {asker}/handoff {"user_id":"frank","keep":"boss"} => 422 INVALID_ASSIGNMENT_ROLE"#,
+    r#"POST {asker}/assign {"user_id":"a b","role":"shared"} => 422 INVALID_FIELD"#,
+    r#"POST {asker}/assign {"user":"bob"} => 422 UNKNOWN_FIELD"#,
+    "DELETE {asker}/assignments/a%20b => 400 INVALID_ID",
+];
 
 /// Requests against three rules: an agent is made once at a path and once under an id, and a key
 /// has at most its issuer's rights.
-fn made_already(stage: &Stage) -> Vec<Refusal> {
-    let agents = || "/api/agents".to_owned();
-    let keys = || "/api/keys".to_owned();
-    let id = stage.asking.agent_id();
-    vec![
-        (
-            Method::POST,
-            agents(),
-            json!({ "definition": "chats" }),
-            409,
-            "PATH_TAKEN",
-        ),
-        (
-            Method::POST,
-            agents(),
-            json!({ "definition": "spare", "path": "/local/agent/asks" }),
-            409,
-            "PATH_TAKEN",
-        ),
-        (
-            Method::POST,
-            agents(),
-            json!({ "definition": "spare", "id": id }),
-            409,
-            "AGENT_EXISTS",
-        ),
-        (
-            Method::POST,
-            agents(),
-            json!({ "definition": "spare", "path": "/alice/agent/spare" }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            agents(),
-            json!({ "definition": "nobody" }),
-            404,
-            "DEFINITION_NOT_FOUND",
-        ),
-        (
-            Method::POST,
-            agents(),
-            json!({ "definition": "spare", "agent_type": "puppet" }),
-            422,
-            "MISSING_FIELD",
-        ),
-        (Method::POST, agents(), json!({}), 422, "MISSING_FIELD"),
-        (
-            Method::POST,
-            keys(),
-            json!({ "scopes": [] }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            keys(),
-            json!({ "scopes": ["read"], "expires_in_s": 59 }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            keys(),
-            json!({ "scopes": ["everything"] }),
-            422,
-            "INVALID_FIELD",
-        ),
-        (
-            Method::DELETE,
-            "/api/keys/aaaaaaaaaaaa".to_owned(),
-            Value::Null,
-            404,
-            "KEY_NOT_FOUND",
-        ),
-        (
-            Method::POST,
-            format!("/api/dead-letters/{NOBODY}/requeue"),
-            Value::Null,
-            404,
-            "DEAD_LETTER_NOT_FOUND",
-        ),
-        (
-            Method::POST,
-            format!("/api/quarantine/{NOBODY}/release"),
-            Value::Null,
-            404,
-            "NOT_QUARANTINED",
-        ),
-        (
-            Method::POST,
-            "/api/import".to_owned(),
-            json!({ "format": "another/1", "sessions": [] }),
-            422,
-            "INVALID_FIELD",
-        ),
-    ]
-}
+const MADE_ALREADY: &[&str] = &[
+    r#"POST /api/agents {"definition":"chats"} => 409 PATH_TAKEN"#,
+    r#"POST /api/agents {"definition":"spare","path":"/local/agent/asks"} => 409 PATH_TAKEN"#,
+    r#"POST /api/agents {"definition":"spare","id":"{asker-id}"} => 409 AGENT_EXISTS"#,
+    r#"POST /api/agents {"definition":"spare","path":"/alice/agent/spare"} => 422 INVALID"#,
+    r#"POST /api/agents {"definition":"nobody"} => 404 DEFINITION_NOT_FOUND"#,
+    r#"POST /api/agents {"definition":"spare","agent_type":"puppet"} => 422 MISSING_FIELD"#,
+    "POST /api/agents {} => 422 MISSING_FIELD",
+    r#"POST /api/keys {"scopes":[]} => 422 INVALID"#,
+    r#"POST /api/keys {"scopes":["read"],"expires_in_s":59} => 422 INVALID"#,
+    r#"POST /api/keys {"scopes":["everything"]} => 422 INVALID_FIELD"#,
+    "DELETE /api/keys/aaaaaaaaaaaa => 404 KEY_NOT_FOUND",
+    "POST /api/dead-letters/{nobody}/requeue => 404 DEAD_LETTER_NOT_FOUND",
+    "POST /api/quarantine/{nobody}/release => 404 NOT_QUARANTINED",
+    r#"POST /api/import {"format":"another/1","sessions":[]} => 422 INVALID_FIELD"#,
+];
 
-/// Sessions that cannot begin, with an agent that would be made on the way: it is not made either.
-fn begun_with_nonsense() -> Vec<Refusal> {
-    let sessions = || "/api/agents/spare/sessions".to_owned();
-    let old = || "/api/session".to_owned();
-    let large = json!({ "x": "y".repeat(CONFIG_BYTES) });
-    vec![
-        (
-            Method::POST,
-            sessions(),
-            json!({ "session_type": "dance" }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            sessions(),
-            json!({ "model": "nobody" }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            sessions(),
-            json!({ "name": "a\nb" }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            sessions(),
-            json!({ "config": large }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            sessions(),
-            json!({ "session_type": "chat", "time_limit_s": 60 }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            old(),
-            json!({ "session_type": "dancing" }),
-            400,
-            "INVALID_SESSION_TYPE",
-        ),
-        (
-            Method::POST,
-            old(),
-            json!({ "session_type": "learning", "model_id": "nobody" }),
-            422,
-            "INVALID",
-        ),
-        (
-            Method::POST,
-            old(),
-            json!({ "session_type": "learning", "config": large }),
-            422,
-            "INVALID",
-        ),
-    ]
-}
+/// Sessions and turns that cannot begin, with an agent that would be made on the way: it is not made
+/// either.
+const BEGUN_WITH_NONSENSE: &[&str] = &[
+    r#"POST /api/agents/spare/sessions {"session_type":"dance"} => 422 INVALID"#,
+    r#"POST /api/agents/spare/sessions {"model":"nobody"} => 422 INVALID"#,
+    r#"POST /api/agents/spare/sessions {"name":"a\nb"} => 422 INVALID"#,
+    r#"POST /api/agents/spare/sessions {"config":{"x":"{large}"}} => 422 INVALID"#,
+    r#"POST /api/agents/spare/sessions {"session_type":"chat","time_limit_s":60} => 422 INVALID"#,
+    r#"POST /api/agents/spare/sessions {"session_type":"chat","time_limit_s":0} => 422 INVALID_FIELD"#,
+    r#"PATCH {chatter} {"name":""} => 422 INVALID"#,
+    r#"PATCH {chatter} {"settings":[]} => 422 INVALID_FIELD"#,
+    "PATCH {chatter}/preferences {} => 422 MISSING_FIELD",
+    r#"POST {chatter}/sessions/{chatting-id}/messages {"content":"x","model":"nobody"} => 422 INVALID"#,
+    r#"POST /api/session {"session_type":"dancing"} => 400 INVALID_SESSION_TYPE"#,
+    r#"POST /api/session {"session_type":"learning","model_id":"nobody"} => 422 INVALID"#,
+    r#"POST /api/session {"session_type":"learning","config":{"x":"{large}"}} => 422 INVALID"#,
+];
 
 fn keyed(stage: &Stage, path: &str, key: &str, body: &Value) -> RequestBuilder {
     stage

@@ -3,6 +3,7 @@
 
 use super::{dispatch, limited, tokens_of};
 use agent_host_tests::patience::found;
+use agent_host_tests::process::tells;
 use agent_host_tests::{Setup, World};
 use domain::event::{Event, Source};
 use domain::id::SessionId;
@@ -70,10 +71,12 @@ async fn late_replies_draw_on_the_first_messages_account_also_after_a_restart() 
     world.quiet().await;
     assert_eq!(calls_in(&world, session).await, 7, "of all turns together");
     let text = heard(&world, session).await;
-    assert!(
-        text.contains("failed limit-reached: no calls are left of")
-            && text.contains("(toolCallsMax)"),
-        "{text}"
+    tells(
+        &text,
+        &[
+            "failed limit-reached: no calls are left of",
+            "(toolCallsMax)",
+        ],
     );
     assert!(
         limited(&world)
@@ -94,15 +97,16 @@ async fn late_replies_draw_on_the_first_messages_account_also_after_a_restart() 
         "what is left only shrinks: {left:?}"
     );
     // A user's message begins anew.
-    world
-        .say(
-            "puppet",
-            session,
-            r#"{"steps":[{"start":[{"key":"w","tool":"who"}]}]}"#,
-        )
-        .await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "w parts local");
+    assert_eq!(
+        world
+            .turn(
+                "puppet",
+                session,
+                r#"{"steps":[{"start":[{"key":"w","tool":"who"}]}]}"#
+            )
+            .await,
+        "w parts local"
+    );
 }
 
 /// Reminders draw on the account of the message that began it all, and it begins only so many
@@ -226,13 +230,10 @@ async fn turns_that_draw_on_an_account_at_the_same_time_come_to_no_more_than_it_
         .await;
     world.quiet().await;
     let made = world
-        .events()
+        .steps()
         .await
         .into_iter()
-        .filter_map(|event| match event {
-            Event::RunStepped(stepped) => Some(stepped.started),
-            _ => None,
-        });
+        .map(|stepped| stepped.started);
     let made = made
         .flatten()
         .filter(|operation| domain::account::is_call(&operation.performer))

@@ -133,10 +133,7 @@ async fn debounced(world: &World) -> SessionId {
         ..world.message("puppet", session, "in a while", None)
     };
     world.broker.post_message(message).await.unwrap();
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
+    world.confirm("puppet", call).await;
     session
 }
 
@@ -236,7 +233,7 @@ impl PendingSessions {
             self.questions,
             self.lesson,
         ] {
-            let row = world.store().session(session).await.unwrap().unwrap();
+            let row = world.row(session).await;
             assert!(
                 row.open_run.is_some() && row.status == SessionStatus::Open,
                 "{row:?}"
@@ -334,16 +331,7 @@ async fn every_deadline_is_over_after_an_hour_in_which_the_wall_clock_kept_its_l
     inspected(&world).await;
     hands.pass(domain::clock::DOUBT_MS - 1_000);
     inspected(&world).await;
-    assert!(
-        world
-            .store()
-            .session(session)
-            .await
-            .unwrap()
-            .unwrap()
-            .open_run
-            .is_some()
-    );
+    assert!(world.row(session).await.open_run.is_some());
     hands.pass(1_000);
     inspected(&world).await;
     world.idle(session).await;

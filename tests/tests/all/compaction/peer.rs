@@ -15,8 +15,6 @@ struct Known {
     slow_ms: u64,
     /// Number of times that `chat` asks for a file before it replies.
     reads: u32,
-    /// Bytes of a prompt for `chat` that are too many.
-    bytes_max: Option<usize>,
     /// Number of requests for summaries.
     summaries: usize,
 }
@@ -65,11 +63,6 @@ impl Peer {
         self.known.lock().unwrap().reads = times;
     }
 
-    /// Makes `chat` refuse prompts with more bytes.
-    pub(super) fn takes_at_most(&self, bytes: usize) {
-        self.known.lock().unwrap().bytes_max = Some(bytes);
-    }
-
     /// Makes summaries take so long from now on.
     pub(super) fn slow_ms(&self, ms: u64) {
         self.known.lock().unwrap().slow_ms = ms;
@@ -95,26 +88,21 @@ pub(super) fn texts(request: &Value) -> Vec<String> {
 fn answer(prompt: &Value, known: &Mutex<Known>) -> Says {
     let is_chat = prompt["model"] == "chat";
     let bytes = prompt["messages"].to_string().len();
-    let (fails, slow_ms, summaries, too_long, reads) = {
+    let (fails, slow_ms, summaries, reads) = {
         let mut known = known.lock().unwrap();
         known.summaries += usize::from(prompt["model"] == "memory");
         let fails = known.failing.as_deref() == prompt["model"].as_str();
-        let too_long = is_chat && known.bytes_max.is_some_and(|max| bytes > max);
         let reads = if is_chat { known.reads } else { 0 };
-        if reads > 0 && !too_long && !fails {
+        if reads > 0 && !fails {
             known.reads -= 1;
         }
-        (fails, known.slow_ms, known.summaries, too_long, reads)
+        (fails, known.slow_ms, known.summaries, reads)
     };
     if prompt["model"] == "memory" {
         sleep(Duration::from_millis(slow_ms));
     }
     if fails {
         return Says::Json(503, json!({}));
-    }
-    if too_long {
-        let error = json!({ "error": { "code": "context_length_exceeded" } });
-        return Says::Json(400, error);
     }
     if reads > 0 {
         let call = json!({

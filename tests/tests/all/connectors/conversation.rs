@@ -3,7 +3,7 @@
 use super::scene::{ADA, AGENT, Scene, Wanted, at, choice, get, reply, texts};
 use super::telegram_server::Fault;
 use agent_host_tests::patience::found;
-use agent_host_tests::process::script;
+use agent_host_tests::process::{script, shows, tells};
 use domain::connector::ATTACHMENT_BYTES_MAX;
 use domain::digest::Digest;
 use serde_json::{Value, json};
@@ -22,31 +22,26 @@ async fn a_person_talks_with_an_agent_of_their_own_and_is_answered_once() {
     assert_eq!(scene.telegram.quiet().await, ["said hello", "said again"]);
     let ada = scene.user("ada").await;
     let agent = get(&ada, &at(AGENT)).await;
-    assert_eq!(
-        (&agent["path"], &agent["kind"], &agent["owner_user_id"]),
-        (&json!(AGENT), &json!("connector"), &json!("ada"))
+    shows(
+        &agent,
+        &json!({ "path": AGENT, "kind": "connector", "owner_user_id": "ada" }),
     );
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "user"), ["hello", "again"]);
     let first = &session["messages"][0];
-    assert_eq!(
-        (&first["untrusted"], &first["origin"]),
-        (&json!(false), &json!("connector:telegram")),
-        "a paired user's words are their own: {first}"
+    // A paired user's words are their own.
+    shows(
+        first,
+        &json!({ "untrusted": false, "origin": "connector:telegram" }),
     );
     let turn = session["turn_id"].as_str().unwrap();
     let turn = get(&ada, &format!("/api/turns/{turn}")).await;
     let [outbound_message] = turn["outbound_messages"].as_array().unwrap().as_slice() else {
         panic!("{turn}")
     };
-    assert_eq!(
-        (
-            &outbound_message["state"],
-            &outbound_message["chat"],
-            &outbound_message["service_ids"]
-        ),
-        (&json!("delivered"), &json!("7"), &json!(["2"])),
-        "{outbound_message}"
+    shows(
+        outbound_message,
+        &json!({ "state": "delivered", "chat": "7", "service_ids": ["2"] }),
     );
     // Where turns are listed, each has its own.
     let id = session["session_id"].as_str().unwrap();
@@ -196,10 +191,7 @@ async fn a_file_that_comes_with_words_is_a_file_of_the_session() {
     let content = b"the tide is high at noon";
     scene.telegram.send_file(ADA, "Read this.", content);
     let reported = scene.telegram.messages(1).await.remove(0).text;
-    assert!(
-        reported.contains("said Read this.") && reported.contains("notes.txt"),
-        "{reported}"
-    );
+    tells(&reported, &["said Read this.", "notes.txt"]);
     let session = scene.session("ada", AGENT).await;
     let ada = scene.user("ada").await;
     let id = session["session_id"].as_str().unwrap();
@@ -208,9 +200,9 @@ async fn a_file_that_comes_with_words_is_a_file_of_the_session() {
         panic!("{files}")
     };
     let digest = Digest::of(content).reference();
-    assert_eq!(
-        (&file["name"], &file["media_type"], &file["digest"]),
-        (&json!("notes.txt"), &json!("text/plain"), &json!(digest)),
+    shows(
+        file,
+        &json!({ "name": "notes.txt", "media_type": "text/plain", "digest": digest }),
     );
     assert!(texts(&session, "user")[0].contains(&digest), "{session}");
 }
@@ -221,10 +213,7 @@ async fn a_file_that_is_too_large_is_not_asked_for_and_the_words_are_heard() {
     let content = vec![b'x'; usize::try_from(ATTACHMENT_BYTES_MAX).unwrap() + 1];
     scene.telegram.send_file(ADA, "Read this.", &content);
     let reported = scene.telegram.messages(1).await.remove(0).text;
-    assert!(
-        reported.contains("said Read this.") && reported.contains("1 file was left out"),
-        "{reported}"
-    );
+    tells(&reported, &["said Read this.", "1 file was left out"]);
     assert!(scene.telegram.calls("getFile").is_empty());
 }
 
@@ -264,27 +253,6 @@ async fn a_long_reply_comes_in_pieces_in_their_order() {
     let outbound_message = scene.until_outbound_message("delivered").await;
     let chunks = outbound_message["service_ids"].as_array().unwrap().len();
     assert_eq!(chunks, scene.telegram.sent().len(), "{outbound_message}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn markdown_is_shown_with_the_marks_of_the_service() {
-    let scene = Scene::new().await;
-    let markdown = "**Bold**, `a < b` and [a link](https://a.example/?x=1&y=2)";
-    scene.telegram.say(ADA, &reply(markdown));
-    let sent = scene.telegram.messages(1).await.remove(0);
-    assert_eq!(sent.asked["parse_mode"], "HTML");
-    assert_eq!(
-        sent.text,
-        "<b>Bold</b>, <code>a &lt; b</code> and \
-         <a href=\"https://a.example/?x=1&amp;y=2\">a link</a>"
-    );
-    // What the service cannot read is sent without marks.
-    let unread = Fault::Wrong("Bad Request: can't parse entities: unclosed tag");
-    scene.telegram.fail("sendMessage", &[unread]);
-    scene.telegram.say(ADA, &reply(markdown));
-    let plain = scene.telegram.messages(2).await.remove(1);
-    assert_eq!(plain.asked["parse_mode"], Value::Null);
-    assert!(plain.text.starts_with("Bold, a < b"), "{plain:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! People whom nobody knows: ignored, refused politely, or paired with a user by a code.
 
 use super::scene::{ADA, Scene, UNKNOWN_SENDER, get, texts};
-use agent_host_tests::process::{Line, Reply};
+use agent_host_tests::process::{Line, Reply, shows};
 use serde_json::{Value, json};
 
 /// Enters a code, for oneself or for the user in the body.
@@ -17,9 +17,9 @@ async fn code(scene: &Scene) -> String {
     let [pairing] = listed.body["pairings"].as_array().unwrap().as_slice() else {
         panic!("{listed:?}")
     };
-    assert_eq!(
-        (&pairing["target_id"], &pairing["name"], &pairing["chat"]),
-        (&json!("8"), &json!("P8"), &json!("8"))
+    shows(
+        pairing,
+        &json!({ "target_id": "8", "name": "P8", "chat": "8" }),
     );
     pairing["code"].as_str().unwrap().to_owned()
 }

@@ -1,7 +1,7 @@
 //! The rules for a stopped host's data, given what its client knows.
 
 use super::super::account::{Account, End, check_places};
-use super::ledger::{Fate, Ledger};
+use super::client::{Fate, Ledger};
 use super::{EVENTS_MAX, open};
 use agent_host_tests::process::Folder;
 use anyhow::{Context, Result, ensure};

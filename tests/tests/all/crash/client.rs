@@ -1,15 +1,17 @@
-//! A client as it should be: it repeats what was not answered under the same key, and keeps account
-//! of what was.
+//! A client as it should be: it repeats what was not answered under the same key, watches an agent
+//! over lost connections, and keeps account of what was acknowledged and shown.
 
-use super::follower::Follower;
-use super::ledger::{ChatSession, Fate, Ledger, Sent};
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE};
+use agent_host_tests::process::{Answer, Folder, Host, Line, PATIENCE, Session};
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
 /// Time until a lost connection counts as a loss of the process.
@@ -19,10 +21,7 @@ const ABORTED: i32 = 6;
 
 impl Sent {
     async fn send(&mut self, host: &Host) -> reqwest::Result<u16> {
-        let path = format!(
-            "/api/agents/{}/sessions/{}/messages",
-            self.exchange.agent, self.exchange.session
-        );
+        let path = format!("{}/messages", self.exchange);
         let request = host
             .request(Method::POST, &path)
             .header("idempotency-key", &self.key)
@@ -139,17 +138,17 @@ impl Client {
     }
 
     /// Watches a talk's agent from now on.
-    pub(super) fn follow(&mut self, exchange: &ChatSession) {
+    pub(super) fn follow(&mut self, exchange: &Session) {
         if let Some(host) = &self.host {
             self.follower = Some((
-                exchange.agent.clone(),
-                Follower::begin(host.line(), &exchange.agent),
+                exchange.agent_id().to_owned(),
+                Follower::begin(host.line(), exchange.agent_id()),
             ));
         }
     }
 
     /// Begins a session. Sent twice it begins two, of which one stays empty.
-    pub(super) async fn open(&mut self, definition: &str) -> Result<ChatSession> {
+    pub(super) async fn open(&mut self, definition: &str) -> Result<Session> {
         let (answer, _) = self
             .ask(
                 Method::POST,
@@ -158,10 +157,7 @@ impl Client {
             )
             .await?;
         ensure!(answer.status == 201, "{answer:?}");
-        Ok(ChatSession {
-            agent: answer.text("agent_id"),
-            session: answer.text("session_id"),
-        })
+        Ok(Session::of(&answer))
     }
 
     /// Says something to an agent with which there is no chat yet: asked again under the same key,
@@ -171,7 +167,7 @@ impl Client {
         ledger: &mut Ledger,
         definition: &str,
         text: &str,
-    ) -> Result<ChatSession> {
+    ) -> Result<Session> {
         let key = format!("begin-{definition}");
         let body = json!({ "to": { "agent": definition }, "content": text });
         let patience = Instant::now() + PATIENCE;
@@ -187,10 +183,7 @@ impl Client {
                         answer.body["is_new"] == true,
                         "it is told as one that was there: {answer:?}"
                     );
-                    let exchange = ChatSession {
-                        agent: answer.text("agent_id"),
-                        session: answer.text("session_id"),
-                    };
+                    let exchange = Session::of(&answer);
                     let input = Some(answer.text("input_id"));
                     ledger.sent.push(Sent {
                         exchange: exchange.clone(),
@@ -199,7 +192,7 @@ impl Client {
                         fate: Fate::Replied,
                         input,
                     });
-                    ledger.begun.insert(exchange.session.clone());
+                    ledger.begun.insert(exchange.id().to_owned());
                     return Ok(exchange);
                 }
                 Ok(answer) if matches!(answer.status, 429 | 503) => {
@@ -221,7 +214,7 @@ impl Client {
         ledger: &mut Ledger,
         definition: &str,
         fate: Fate,
-    ) -> Result<ChatSession> {
+    ) -> Result<Session> {
         let body = json!({ "session_type": "lesson" });
         self.once(
             Method::POST,
@@ -246,11 +239,8 @@ impl Client {
                 .map(str::to_owned)
                 .with_context(|| format!("no {name}: {agent}"))
         };
-        let exchange = ChatSession {
-            agent: text("id")?,
-            session: text("current_session_id")?,
-        };
-        ledger.lessons.insert(exchange.session.clone(), fate);
+        let exchange = Session::at(&text("id")?, &text("current_session_id")?);
+        ledger.lessons.insert(exchange.id().to_owned(), fate);
         Ok(exchange)
     }
 
@@ -280,10 +270,10 @@ impl Client {
     /// Looks at a session until it is in some state.
     pub(super) async fn until(
         &mut self,
-        exchange: &ChatSession,
+        exchange: &Session,
         is: impl Fn(&Value) -> bool,
     ) -> Result<Value> {
-        let path = format!("/api/sessions/{}?from=1&to=1", exchange.session);
+        let path = format!("/api/sessions/{}?from=1&to=1", exchange.id());
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             let session = self.ask(Method::GET, &path, None).await?.0.body;
@@ -300,7 +290,7 @@ impl Client {
     }
 
     /// Waits until a session has nothing to do.
-    pub(super) async fn idle(&mut self, exchange: &ChatSession) -> Result<()> {
+    pub(super) async fn idle(&mut self, exchange: &Session) -> Result<()> {
         self.until(exchange, is_idle).await.map(drop)
     }
 
@@ -308,7 +298,7 @@ impl Client {
     pub(super) async fn answer_until_idle(
         &mut self,
         ledger: &mut Ledger,
-        exchange: &ChatSession,
+        exchange: &Session,
     ) -> Result<()> {
         loop {
             let asks = |session: &Value| session["pending_action"].is_object();
@@ -325,7 +315,7 @@ impl Client {
             let body = json!({ "tool_call_id": call, "response": true });
             self.once(
                 Method::POST,
-                &format!("/api/agents/{}/respond", exchange.agent),
+                &format!("{}/respond", exchange.agent()),
                 Some(body),
                 202,
                 409,
@@ -336,12 +326,8 @@ impl Client {
     }
 
     /// Waits until a session has all these messages, scripts left out, and nothing is left to do.
-    pub(super) async fn until_heard(
-        &mut self,
-        exchange: &ChatSession,
-        words: &[&str],
-    ) -> Result<()> {
-        let path = format!("/api/sessions/{}", exchange.session);
+    pub(super) async fn until_heard(&mut self, exchange: &Session, words: &[&str]) -> Result<()> {
+        let path = format!("/api/sessions/{}", exchange.id());
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
             let session = self.ask(Method::GET, &path, None).await?.0.body;
@@ -380,7 +366,7 @@ impl Client {
     }
 
     /// Waits until a session's turn is at work on something.
-    pub(super) async fn until_at_work(&mut self, exchange: &ChatSession) -> Result<()> {
+    pub(super) async fn until_at_work(&mut self, exchange: &Session) -> Result<()> {
         let is_at_work = |session: &Value| {
             session["operations"]
                 .as_array()
@@ -390,8 +376,8 @@ impl Client {
     }
 
     /// Archives an agent.
-    pub(super) async fn archive(&mut self, exchange: &ChatSession) -> Result<()> {
-        let path = format!("/api/agents/{}/archive", exchange.agent);
+    pub(super) async fn archive(&mut self, exchange: &Session) -> Result<()> {
+        let path = format!("{}/archive", exchange.agent());
         self.once(
             Method::POST,
             &path,
@@ -404,24 +390,21 @@ impl Client {
     }
 
     /// Cancels a turn in the middle of its work.
-    pub(super) async fn cancel(&mut self, exchange: &ChatSession) -> Result<()> {
+    pub(super) async fn cancel(&mut self, exchange: &Session) -> Result<()> {
         self.until_at_work(exchange).await?;
-        let path = format!(
-            "/api/agents/{}/sessions/{}/cancel",
-            exchange.agent, exchange.session
-        );
+        let path = format!("{exchange}/cancel");
         let (answer, again) = self.ask(Method::POST, &path, Some(json!({}))).await?;
         ensure!(answer.body["cancelled"] == true || again, "{answer:?}");
         Ok(())
     }
 
     /// Terminates an agent's structured session.
-    pub(super) async fn terminate(&mut self, exchange: &ChatSession) -> Result<()> {
+    pub(super) async fn terminate(&mut self, exchange: &Session) -> Result<()> {
         self.until(exchange, |session| session["pending_action"].is_object())
             .await?;
         self.once(
             Method::DELETE,
-            &format!("/api/agents/{}/sessions/current", exchange.agent),
+            &format!("{}/sessions/current", exchange.agent()),
             None,
             200,
             409,
@@ -502,7 +485,7 @@ impl Client {
     /// then one message after the other.
     pub(super) async fn exchange_until(
         &mut self,
-        exchanges: &mut [(ChatSession, Vec<Sent>)],
+        exchanges: &mut [(Session, Vec<Sent>)],
         text: fn(usize) -> String,
         pause: Duration,
     ) -> Result<()> {
@@ -575,4 +558,130 @@ pub(in crate::all) async fn rest(host: &Host, session: &str) -> Result<()> {
         sleep(Duration::from_millis(10)).await;
     }
     bail!("the session {session} has not come to rest")
+}
+
+/// The expected end of the turn that a message begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It ended with a reply.
+    Replied,
+    /// Cancelled by the user.
+    Aborted,
+    /// It ended at a limit.
+    Limited,
+    /// Not at all: the message is put aside, again and again.
+    Dead,
+    /// It ended with its structured session.
+    Completed,
+}
+
+/// A message that was sent, once or several times, and under which id it was acknowledged.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) exchange: Session,
+    pub(super) text: String,
+    pub(super) key: String,
+    pub(super) fate: Fate,
+    pub(super) input: Option<String>,
+}
+
+impl Sent {
+    pub(super) fn new(exchange: &Session, text: &str, number: usize) -> Self {
+        Self {
+            exchange: exchange.clone(),
+            text: text.to_owned(),
+            key: format!("{}-{number}", exchange.id()),
+            fate: Fate::Replied,
+            input: None,
+        }
+    }
+
+    pub(super) fn fated(self, fate: Fate) -> Self {
+        Self { fate, ..self }
+    }
+}
+
+/// Everything that one client knows.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// Messages.
+    pub(super) sent: Vec<Sent>,
+    /// Chats that messages began, where nothing else did.
+    pub(super) begun: BTreeSet<String>,
+    /// Structured sessions, and how the turn is to end that opens each.
+    pub(super) lessons: BTreeMap<String, Fate>,
+    /// Work that agents hand over and that does not end with a reply, by what it says.
+    pub(super) handed: Vec<(String, Fate)>,
+    /// Questions whose answer was acknowledged.
+    pub(super) answered: BTreeSet<String>,
+    /// Dead letters whose requeueing was acknowledged, and how often.
+    pub(super) requeued: BTreeMap<String, u32>,
+    /// The events of each agent that an event stream showed.
+    pub(super) seen: BTreeMap<String, SeenPlaces>,
+}
+
+/// The ids of all committed events that were shown, in the order in which they arrived.
+pub(super) type SeenPlaces = Vec<u64>;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Follower {
+    line: watch::Sender<Line>,
+    seen: Arc<Mutex<SeenPlaces>>,
+    task: AbortHandle,
+}
+
+impl Follower {
+    /// Begins to watch, from the agent's first event on.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the task is aborted with its handle"
+    )]
+    pub(super) fn begin(line: Line, agent: &str) -> Self {
+        let (sender, receiver) = watch::channel(line);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let task = tokio::spawn(follow(
+            receiver,
+            format!("/api/agents/{agent}/stream?view=log"),
+            seen.clone(),
+        ))
+        .abort_handle();
+        Self {
+            line: sender,
+            seen,
+            task,
+        }
+    }
+
+    /// The host is somewhere else now.
+    pub(super) fn moved(&self, line: Line) {
+        self.line.send_replace(line);
+    }
+
+    /// Watches no more.
+    pub(super) fn end(self) -> SeenPlaces {
+        self.task.abort();
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+async fn follow(mut line: watch::Receiver<Line>, path: String, seen: Arc<Mutex<SeenPlaces>>) {
+    loop {
+        let here = line.borrow_and_update().clone();
+        let last = seen.lock().unwrap().last().copied().unwrap_or(0);
+        match here.follow(&path, Some(last)).await {
+            Ok(mut frames) => {
+                while let Some(frame) = frames.receive().await {
+                    seen.lock().unwrap().extend(frame.id);
+                }
+            }
+            // What was shown is not there any more: nothing will be right from here on.
+            Err(Some(400)) => return seen.lock().unwrap().push(u64::MAX),
+            Err(_) => {}
+        }
+        tokio::select! {
+            _ = line.changed() => {}
+            () = sleep(Duration::from_millis(50)) => {}
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! them.
 
 use super::client::Client;
-use super::ledger::{Fate, Ledger, Sent};
+use super::client::{Fate, Ledger, Sent};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -337,7 +337,7 @@ async fn graves(client: &mut Client, ledger: &mut Ledger) -> Result<()> {
     client.until_at_work(&gone).await?;
     let asks = message(
         "ask",
-        &json!({ "agentId": "gone", "content": never, "session": gone.session }),
+        &json!({ "agentId": "gone", "content": never, "session": gone.id() }),
     );
     client
         .say(

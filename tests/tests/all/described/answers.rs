@@ -1,7 +1,7 @@
 //! Answers of a running host beside the schemas of its description: each is valid, and has no field
 //! that is not described.
 
-use agent_host_tests::process::{Answer, Host};
+use agent_host_tests::process::{Answer, Host, Row};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -48,6 +48,16 @@ impl<'a> ApiRequests<'a> {
         let answer = self.host.send(request).await;
         self.compare(&method, path, &answer);
         answer.body
+    }
+
+    /// Sends requests, a line each, such as `POST {agent}/archive {"fresh":true}`, in which names in
+    /// braces stand for these values.
+    pub(super) async fn all(&mut self, names: &[(&str, &str)], lines: &[&str]) {
+        for line in lines {
+            let row = Row::of(&format!("{line} => 0"), names);
+            let body = row.body.unwrap_or_default();
+            self.ask(row.method, &row.path, body).await;
+        }
     }
 
     /// Compares an answer that is no problem.

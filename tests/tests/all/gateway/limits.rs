@@ -2,7 +2,7 @@
 
 use super::{Peer, folder};
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Host, Line, Session};
+use agent_host_tests::process::{Host, Line, Session, tells};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -144,8 +144,7 @@ async fn a_turn_that_comes_no_further_fails_as_timed_out() {
     let message = error["message"].as_str().unwrap_or_default();
     assert!(message.contains("messageTimeout"), "{outcome}");
     let events = events(&host, &session).await;
-    assert!(events.contains("message-timed-out"), "{events}");
-    assert!(events.contains("messageTimeout"), "{events}");
+    tells(&events, &["message-timed-out", "messageTimeout"]);
 }
 
 /// Each attempt is given up before the turn would be, and begins its time anew.
@@ -237,10 +236,7 @@ async fn a_prompt_beyond_the_window_of_the_definition_is_sent_cut() {
     let checked = checked.run(&["config", "check"]).await;
     let reported = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert_eq!(checked.status.code(), Some(2), "{reported}");
-    assert!(
-        reported.contains("agents[1].contextWindowSize"),
-        "{reported}"
-    );
+    tells(&reported, &["agents[1].contextWindowSize"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! A session in numbers, and what the response to a message says of its turn.
 
 use super::{Peer, folder};
+use agent_host_tests::process::tells;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,10 +48,7 @@ async fn a_session_is_counted_by_role_outcome_and_kind_of_tokens() {
     let id = session.rsplit('/').next().unwrap();
     let reported = folder.run(&["session", "stats", id]).await;
     let reported = String::from_utf8_lossy(&reported.stdout).into_owned();
-    assert!(
-        reported.contains("tokens    84: in 80 (cached 0), out 4"),
-        "{reported}"
-    );
+    tells(&reported, &["tokens    84: in 80 (cached 0), out 4"]);
     let unknown_sender = host.user("mallory", &["read"]).await;
     unknown_sender
         .get(&format!("{session}/stats"))

@@ -1,6 +1,7 @@
 //! Temperature, limit, stop sequences and effort, from the configuration to the provider's request.
 
 use super::{Peer, folder};
+use agent_host_tests::process::tells;
 use serde_json::{Value, json};
 
 /// Agents of the peer in both dialects, with settings of their own.
@@ -105,10 +106,7 @@ async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
     let id = session.rsplit('/').next().unwrap();
     let events = host.get(&format!("/api/events?limit=1000&session={id}"));
     let events = events.await.body.to_string();
-    assert!(
-        events.contains("`temperature` is not for provider `anthropic`"),
-        "{events}"
-    );
+    tells(&events, &["`temperature` is not for provider `anthropic`"]);
     assert_eq!(peer.bodies(), Vec::<Value>::new());
     drop(host);
     let mut wrong = agents(&peer);
@@ -117,10 +115,9 @@ async fn a_setting_that_the_provider_does_not_take_is_refused_with_its_field() {
     let checked = folder.run(&["config", "check"]).await;
     assert_eq!(checked.status.code(), Some(2), "{checked:?}");
     let reported = String::from_utf8_lossy(&checked.stderr).into_owned();
-    assert!(
-        reported.contains("agents[2].generation.temperature")
-            && reported.contains("it takes 0 to 1"),
-        "{reported}"
+    tells(
+        &reported,
+        &["agents[2].generation.temperature", "it takes 0 to 1"],
     );
 }
 

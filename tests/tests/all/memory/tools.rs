@@ -1,8 +1,10 @@
 //! The tools of the memory, called by an agent that does what it is told.
+//!
+//! What stays of a note that is forgotten, and what erases that.
 
 use super::{asked, get, model};
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppets, tells};
 use agent_host_tests::world::{Setup, World};
 use domain::event::Event;
 use domain::path::PathKind;
@@ -52,10 +54,7 @@ async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
     .await;
     let id = field(&saved, "saved");
     let found = called(&world, "memory_search", &json!({ "query": "zebras" })).await;
-    assert!(
-        found.contains("Ada likes zebras.") && found.contains(&id) && found.contains("animals"),
-        "{found}"
-    );
+    tells(&found, &["Ada likes zebras.", &id, "animals"]);
     assert!(!found.contains("untrusted"), "{found}");
     let forgotten = called(&world, "memory_forget", &json!({ "id": id })).await;
     assert_eq!(field(&forgotten, "forgotten"), id);
@@ -372,4 +371,49 @@ async fn whoever_speaks_in_a_mentees_chat_nothing_of_another_mentee_is_found_the
             );
         }
     }
+}
+
+/// What the note says.
+const NOTE: &str = "Ada likes zebras.";
+
+impl Shared {
+    async fn purge(&self, line: &Line, session: &str) {
+        line.delete(session).gives(200).await;
+        let [agent, id] =
+            [self.agent.as_str(), session].map(|path| path.rsplit('/').next().unwrap());
+        let purge = ["session", "purge", id, "--agent", agent, "--yes"];
+        self.folder.succeeds(&purge).await;
+    }
+
+    async fn events_have_the_note(&self) -> bool {
+        let events = self.host.get("/api/events?limit=1000").await;
+        events.body.to_string().contains(NOTE)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_in_which_a_search_found_a_note_keeps_its_words_until_it_is_purged() {
+    let shared = shared().await;
+    let alice = shared.user("alice", None).await;
+    let saves = shared.open(&alice).await;
+    let save = call("memory_save", &json!({ "text": NOTE }));
+    shared.played(&alice, &saves, &save).await;
+    let search = json!({ "query": "zebras", "notes": true });
+    let search = call("memory_search", &search);
+    let finds = shared.open(&alice).await;
+    let reported = shared.played(&alice, &finds, &search).await;
+    assert!(reported.contains(NOTE), "{reported}");
+    for id in shared.ids(&alice).await {
+        let path = format!("{}/memory/{id}", shared.agent);
+        alice.delete(&path).gives(200).await;
+    }
+    let later = shared.open(&alice).await;
+    let reported = shared.played(&alice, &later, &search).await;
+    assert!(!reported.contains(NOTE), "{reported}");
+    shared.purge(&alice, &saves).await;
+    let kept = get(&alice, &finds).await["messages"].to_string();
+    assert!(kept.contains(NOTE), "what was found was said: {kept}");
+    assert!(shared.events_have_the_note().await);
+    shared.purge(&alice, &finds).await;
+    assert!(!shared.events_have_the_note().await);
 }

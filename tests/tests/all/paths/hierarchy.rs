@@ -1,11 +1,18 @@
 //! The living hierarchy: listed, printed, present or dead, and where messages and replies without
 //! an address go.
+//!
+//! The operator's settings of agents by their paths: rules on subtrees, and the models of roles.
 
 use super::{at, exchange, make, make_below, script, started};
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::Line;
+use agent_host_tests::process::{Line, PATIENCE, shows, tells};
+use agent_host_tests::{Setup, World};
+use domain::event::Event;
+use domain::message::Role;
+use domain::path::ModelRole;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -74,14 +81,9 @@ async fn the_living_hierarchy_is_listed_by_paths_and_printed_as_a_tree() {
     assert_eq!(pages, listed(&line, "").await);
     let page = line.get("/api/paths?under=/local/agent/x&depth=0").await;
     let entry = &page.body["paths"][0];
-    assert_eq!(
-        (
-            &entry["open_sessions"],
-            &entry["open_runs"],
-            &entry["residency"]
-        ),
-        (&json!(1), &json!(0), &json!("active")),
-        "{entry}"
+    shows(
+        entry,
+        &json!({ "open_sessions": 1, "open_runs": 0, "residency": "active" }),
     );
     let wrong = line.get("/api/paths?under=/local/agent/x/odd").await;
     wrong.has(400, &json!({ "field": "query:under" }));
@@ -388,10 +390,7 @@ async fn messages_that_arrive_together_are_collected_by_their_path() {
             panic!("{users:?}")
         };
         for words in ["one", "two"] {
-            assert!(
-                collected.contains(&format!("{words} for {path}")),
-                "{collected}"
-            );
+            tells(&collected, &[&format!("{words} for {path}")]);
         }
         assert_eq!(collected.matches(" for /local/").count(), 2, "{collected}");
     }
@@ -441,4 +440,240 @@ async fn a_message_to_all_goes_to_the_agents_that_people_talk_with() {
         inputs(&sent.body),
         "none hears it twice"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
+    let rules = json!([
+        { "subtree": "/local/agent/diary/**", "access": "none", "users": ["bob"] },
+        { "subtree": "/local/**", "access": "read", "users": ["bob"] },
+        { "subtree": "/bob/**", "access": "write", "users": ["bob"] },
+        { "subtree": "/system/**", "access": "none", "users": ["bob", "carol"] },
+    ]);
+    let (_folder, host) = started(&json!({ "pathRules": rules })).await;
+    let line = host.line();
+    let bob = host.user("bob", &["read", "write", "admin"]).await;
+    let mut sessions = Vec::new();
+    for path in ["/local/agent/diary", "/local/agent/notes", "/system/clock"] {
+        make(&line, path).await;
+        sessions.push(exchange(&line, path, "hello").await);
+        line.post(
+            &format!("{}/assign", at(path)),
+            &json!({ "user_id": "bob", "role": "primary" }),
+        )
+        .gives(201)
+        .await;
+    }
+    make_below(&line, "/local/agent/diary", "sub").await;
+    make(&bob, "/bob/agent/own").await;
+    exchange(&bob, "/bob/agent/own", "mine").await;
+    // What is hidden is not there: not by its path, not in a list, not as a session, not as a
+    // stream.
+    for hidden in [
+        "/local/agent/diary",
+        "/local/agent/diary/sub/0",
+        "/system/clock",
+    ] {
+        let rows = [
+            "GET {hidden} => 404 AGENT_NOT_FOUND",
+            "GET {hidden}/stream => 404 AGENT_NOT_FOUND",
+            "POST {hidden}/archive {} => 404 AGENT_NOT_FOUND",
+        ];
+        bob.answers(&[("{hidden}", &*at(hidden))], &rows).await;
+    }
+    let session = sessions[0]
+        .trim_end_matches("/messages")
+        .rsplit('/')
+        .next()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        bob.get(&format!("/api/sessions/{session}"))
+            .await
+            .text("code"),
+        "SESSION_NOT_FOUND"
+    );
+    let paths = |listed: &Value, name: &str| -> Vec<String> {
+        let mut paths: Vec<String> = listed[name]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["path"].as_str().unwrap().to_owned())
+            .collect();
+        paths.sort();
+        paths
+    };
+    let seen = ["/bob/agent/own", "/local/agent/notes"];
+    assert_eq!(paths(&bob.get("/api/agents").await.body, "agents"), seen);
+    assert_eq!(paths(&bob.get("/api/paths").await.body, "paths"), seen);
+    // What may be read is read and not commanded, whatever the role says.
+    let notes = at("/local/agent/notes");
+    assert_eq!(bob.get(&notes).await.text("role"), "primary");
+    bob.get(sessions[1].trim_end_matches("/messages"))
+        .gives(200)
+        .await;
+    let said = json!({ "content": script("no") }).to_string();
+    let names: [(&str, &str); 3] = [
+        ("{session}", sessions[1].trim_end_matches("/messages")),
+        ("{notes}", &notes),
+        ("{said}", &said),
+    ];
+    let rows = [
+        "POST {session}/messages {said} => 403 PATH_FORBIDDEN",
+        "POST {notes}/sessions {} => 403 PATH_FORBIDDEN",
+        r#"PATCH {notes} {"name":"Mine"} => 403 PATH_FORBIDDEN"#,
+        "POST {notes}/archive {} => 403 PATH_FORBIDDEN",
+        r#"POST {notes}/archive {"fresh":true} => 403 PATH_FORBIDDEN"#,
+        "POST {notes}/abort {} => 403 PATH_FORBIDDEN",
+        "POST {session}/cancel {} => 403 PATH_FORBIDDEN",
+        r#"POST {session}/cancel {"waiting":true} => 403 PATH_FORBIDDEN"#,
+        r#"POST {notes}/assign {"user_id":"carol","role":"shared"} => 403 PATH_FORBIDDEN"#,
+        r#"POST /api/agents {"definition":"puppet","parent":{"path":"/local/agent/notes"},"kind":"sub"} => 403 PATH_FORBIDDEN"#,
+        r#"POST /api/agents {"definition":"puppet","path":"/system/mine"} => 403 PATH_FORBIDDEN /path"#,
+    ];
+    bob.answers(&names, &rows).await;
+    // Of whom no rule says anything, roles alone decide.
+    exchange(&line, "/local/agent/diary", "dear").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another() {
+    let mut setup = Setup::default();
+    setup.definitions[1]["model"] = json!("m");
+    setup.paths.models = [
+        (ModelRole::User, "large".to_owned()),
+        (ModelRole::Subagent, "small".to_owned()),
+    ]
+    .into();
+    let world = World::new(setup).await;
+    let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
+    world
+        .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
+        .await;
+    let session = world.open("puppet").await;
+    let mut message = world.message("puppet", session, &inner, None);
+    message.model = Some("m".to_owned());
+    world.broker.post_message(message).await.unwrap();
+    world.idle(session).await;
+    let events = world.events().await;
+    let models: Vec<Option<String>> = events
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::RunStarted(started) => Some(started.model),
+            _ => None,
+        })
+        .collect();
+    // The one that was handed work has the model of its role, although its definition names
+    // another.
+    assert_eq!(
+        models,
+        ["large", "small", "m"].map(|model| Some(model.to_owned()))
+    );
+}
+
+/// Returns the model that was asked in a task for this target.
+async fn asked_by(target: &str, model: Option<&str>, roles: &[(ModelRole, &str)]) -> String {
+    let script = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }] });
+    let mut setup = Setup::default();
+    setup.definitions.push(json!({
+        "agentId": target, "displayName": target, "component": "puppet", "model": model,
+        "settings": { "script": script },
+    }));
+    setup.paths.models = roles
+        .iter()
+        .map(|(role, alias)| (*role, (*alias).to_owned()))
+        .collect();
+    let world = World::new(setup).await;
+    let task = match target {
+        "coder" => json!({ "operation": "generate_code", "parameters": { "spec": "a sum" } }),
+        _ => json!({ "operation": "deep_research", "parameters": { "query": "the tides" } }),
+    };
+    let mut arguments = json!({ "target": target });
+    let task = task.as_object().unwrap().clone();
+    arguments.as_object_mut().unwrap().extend(task);
+    let call = json!({ "key": "a", "tool": "delegate", "args": arguments });
+    world.play(json!([{ "start": [call] }])).await;
+    let of_task = world.starts().await.pop().unwrap().session;
+    let messages = world.messages(of_task).await;
+    let said = messages
+        .into_iter()
+        .find(|message| message.role == Role::Assistant);
+    said.unwrap().origin
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_of_delegations_asks_the_model_of_its_role_if_its_definition_has_none() {
+    let research = (ModelRole::Research, "deep");
+    let code = (ModelRole::Code, "deep");
+    let other = (ModelRole::Subagent, "m");
+    for (target, model, roles, asked) in [
+        ("researcher", None, vec![research, other], "model:deep"),
+        ("coder", None, vec![code, other], "model:deep"),
+        ("coder", Some("m"), vec![code], "model:m"),
+        ("researcher", None, vec![code], "model:m"),
+        (
+            "researcher",
+            None,
+            vec![(ModelRole::Subagent, "deep")],
+            "model:deep",
+        ),
+    ] {
+        assert_eq!(asked_by(target, model, &roles).await, asked, "{roles:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_with_spawned_sessions_leaves_out_those_that_a_rule_hides() {
+    let agent = |id: &str| json!({ "agentId": id, "displayName": id, "component": "puppet" });
+    let rules =
+        json!([{ "subtree": "/local/agent/notes/sub/0/**", "access": "none", "users": ["bob"] }]);
+    let (_folder, host) =
+        started(&json!({ "agents": [agent("puppet"), agent("other")], "pathRules": rules })).await;
+    let line = host.line();
+    let bob = host.user("bob", &["read"]).await;
+    make(&line, "/local/agent/notes").await;
+    let notes = at("/local/agent/notes");
+    line.assign(&notes, "bob", "primary").await;
+    let session = line
+        .post(
+            &format!("{notes}/sessions"),
+            &json!({ "session_type": "chat" }),
+        )
+        .await
+        .text("session_id");
+    let steps = json!({
+        "steps": [{ "start": [{ "key": "d", "agent": "other", "text": script("hidden") }] }],
+    });
+    let messages = format!("{notes}/sessions/{session}/messages?wait_s=30");
+    let said = line
+        .post(&messages, &json!({ "content": steps.to_string() }))
+        .await;
+    assert_eq!(
+        (said.status, &said.body["reply"]["text"]),
+        (200, &json!("d parts hidden")),
+        "{said:?}"
+    );
+    for (reader, sessions) in [(&line, 2), (&bob, 1)] {
+        let mut frames = reader
+            .follow(
+                &format!("{notes}/stream?view=log&session={session}&spawned=true&after=0"),
+                None,
+            )
+            .await
+            .unwrap();
+        let shown = async {
+            let mut shown = BTreeSet::new();
+            loop {
+                let frame = frames.receive().await.expect("a frame");
+                shown.insert(frame.data["session_id"].to_string());
+                if frame.event == "run.ended.v1" && frame.data["session_id"] == json!(session) {
+                    break shown;
+                }
+            }
+        };
+        let shown = tokio::time::timeout(PATIENCE, shown)
+            .await
+            .expect("the end of the turn");
+        assert_eq!(shown.len(), sessions, "{shown:?}");
+    }
 }

@@ -2,11 +2,11 @@
 
 use super::super::crash::{open, rest};
 use super::chance::{Chance, DEAF_MS, busy, grouping};
-use super::fates::check;
+use super::refinement::check;
 use super::refinement::{Sent, refine};
 use super::said;
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Folder, Host, PATIENCE, Session, puppets};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Session, puppets, shows};
 use domain::delegate::Priority;
 use domain::digest::Salt;
 use domain::event::{Event, InputCancelled, NewEvent, Subject};
@@ -226,10 +226,6 @@ async fn a_turn_that_went_on_for_words_taken_back_ends_with_the_reply_that_it_ha
     let host = folder.serve().await;
     rest(&host, &session.to_string()).await.unwrap();
     let seen = host.get(&path).await.body;
-    assert_eq!(
-        (&seen["revision"], &seen["last_snippet"]),
-        (&json!(1), &json!("done")),
-        "{seen}"
-    );
+    shows(&seen, &json!({ "revision": 1, "last_snippet": "done" }));
     assert!(host.stop().await.success());
 }

@@ -3,7 +3,7 @@
 //! with once, in its order, or its sender learns the reason why not.
 
 use super::chance::{Chance, DEAF_MS, busy, part_of};
-use super::fates::check;
+use super::refinement::check;
 use super::refinement::{QueueStatus, Sent, SessionOutcome, heard_texts, refine};
 use super::said;
 use agent_host_tests::patience::until;
@@ -268,8 +268,7 @@ impl Story {
                     Priority::Normal,
                 ),
             );
-            self.world.say("busy", exchange.session, "the end").await;
-            self.world.idle(exchange.session).await;
+            self.world.turn("busy", exchange.session, "the end").await;
             let accepted = check(store, exchange.session).await;
             let mut acknowledged = exchange.acknowledged.clone();
             acknowledged.sort_unstable();

@@ -8,7 +8,6 @@ use domain::event::Event;
 use domain::limits::WAITING_INPUTS_MAX;
 use domain::user::UserId;
 use futures::StreamExt;
-use serde_json::json;
 use std::collections::BTreeSet;
 use store::EventFilter;
 
@@ -65,10 +64,7 @@ async fn ten_thousand_messages_to_one_session_leave_a_thousand_waiting_and_other
         .filter(|message| message.role == domain::message::Role::Assistant)
         .count();
     assert_eq!(turns, 10);
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
+    world.confirm("puppet", call).await;
     world.idle(session).await;
     let said: Vec<String> = heard(&world, session).await;
     assert_eq!(said.len(), WAITING_INPUTS_MAX, "none is said twice");
@@ -131,15 +127,12 @@ async fn many_at_once_are_queued_without_passing_the_cap_or_losing_one_unseen() 
         .iter()
         .flat_map(|receipt| receipt.dropped.iter().copied())
         .collect();
-    let row = world.store().session(session).await.unwrap().unwrap();
+    let row = world.row(session).await;
     assert_eq!(
         (dropped.len(), row.waiting, row.overflow.dropped()),
         (180, 20, 180)
     );
-    world
-        .answer("puppet", call, json!({ "confirmed": true }))
-        .await
-        .unwrap();
+    world.confirm("puppet", call).await;
     world.idle(session).await;
     let said = heard(&world, session).await;
     assert_eq!(said.len(), 1);

@@ -2,8 +2,7 @@
 //! scenarios.
 
 use super::{Team, team};
-use agent_host_tests::process::{Folder, Line, PATIENCE, Session, puppets};
-use reqwest::Method;
+use agent_host_tests::process::{Folder, Line, PATIENCE, Session, puppets, shows};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -37,7 +36,7 @@ async fn question(line: &Line, path: &str) -> String {
     question["tool_call_id"].as_str().unwrap().to_owned()
 }
 
-fn shows(seen: &Value) -> bool {
+fn has_history(seen: &Value) -> bool {
     seen["run_id"].is_null() && seen["messages"].to_string().contains("history")
 }
 
@@ -68,7 +67,7 @@ impl Team {
     /// Returns the agent's view in a turn for this user in a chat that is new.
     async fn seen_in(&self, line: &Line, path: &str) -> Value {
         self.tell(line, path, &json!([{ "show": true }])).await;
-        serde_json::from_str(&last_words(line, path, shows).await).unwrap()
+        serde_json::from_str(&last_words(line, path, has_history).await).unwrap()
     }
 
     /// Leads a structured session of a user's, on a topic, in which the agent remembers something.
@@ -110,9 +109,9 @@ async fn a_coach_remembers_the_teams_context_and_of_each_member_what_is_theirs()
     ]);
     team.lesson(&team.alice, "goals", &hers).await;
     let seen = team.seen_by_agent(&team.bob).await;
-    assert_eq!(
-        (&seen["user"], &seen["preferences"]),
-        (&json!("bob"), &json!({ "goal": "ship in May" }))
+    shows(
+        &seen,
+        &json!({ "user": "bob", "preferences": { "goal": "ship in May" } }),
     );
     assert_eq!(history(&seen), [("alice", "goals")]);
     team.lesson(
@@ -133,13 +132,10 @@ async fn a_coach_remembers_the_teams_context_and_of_each_member_what_is_theirs()
     );
     assert_eq!(history(&seen), [("bob", "risks"), ("alice", "goals")]);
     let seen = team.seen_by_agent(&team.carol).await;
-    assert_eq!(
-        (&seen["preferences"], &seen["shared"]),
-        (
-            &json!({ "goal": "ship in June" }),
-            &json!({ "goal": "ship in June" })
-        )
-    );
+    let expected = json!({
+        "preferences": { "goal": "ship in June" }, "shared": { "goal": "ship in June" },
+    });
+    shows(&seen, &expected);
     assert_eq!(history(&seen), [("bob", "risks"), ("alice", "goals")]);
 }
 
@@ -241,15 +237,16 @@ async fn who_becomes_a_mentee_while_a_turn_waits_is_one_when_it_goes_on() {
         .post(&format!("{}/respond", team.agent), &answer)
         .gives(202)
         .await;
-    let seen: Value = serde_json::from_str(&last_words(&team.bob, &path, shows).await).unwrap();
+    let seen: Value =
+        serde_json::from_str(&last_words(&team.bob, &path, has_history).await).unwrap();
     assert_eq!(
         (&seen["shared"], history(&seen)),
         (&json!({ "before": 1 }), Vec::new())
     );
     let seen = team.seen_by_agent(&team.bob).await;
-    assert_eq!(
-        (&seen["shared"], &seen["preferences"]),
-        (&json!({ "before": 1 }), &json!({ "before": 1, "after": 2 }))
+    shows(
+        &seen,
+        &json!({ "shared": { "before": 1 }, "preferences": { "before": 1, "after": 2 } }),
     );
 }
 
@@ -269,41 +266,17 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
         .as_array()
         .unwrap()
         .clone();
-    for (method, path, body) in [
-        (
-            Method::POST,
-            "/sessions".to_owned(),
-            json!({ "session_type": "lesson" }),
-        ),
-        (
-            Method::POST,
-            format!(
-                "/sessions/{}/messages",
-                sessions[0]["session_id"].as_str().unwrap()
-            ),
-            json!({ "content": "x" }),
-        ),
-        (
-            Method::PATCH,
-            "/preferences".to_owned(),
-            json!({ "mine": { "level": 1 } }),
-        ),
-        (
-            Method::PATCH,
-            "/preferences".to_owned(),
-            json!({ "preferences": { "level": 1 } }),
-        ),
-    ] {
-        let refused = team
-            .dana
-            .ask(method, &format!("{}{path}", team.agent), Some(&body))
-            .await;
-        assert_eq!(
-            (refused.status, refused.text("code").as_str()),
-            (403, "ROLE_FORBIDS"),
-            "{path} {refused:?}"
-        );
-    }
+    let names: [(&str, &str); 2] = [
+        ("{agent}", &team.agent),
+        ("{session}", sessions[0]["session_id"].as_str().unwrap()),
+    ];
+    let rows = [
+        r#"POST {agent}/sessions {"session_type":"lesson"} => 403 ROLE_FORBIDS"#,
+        r#"POST {agent}/sessions/{session}/messages {"content":"x"} => 403 ROLE_FORBIDS"#,
+        r#"PATCH {agent}/preferences {"mine":{"level":1}} => 403 ROLE_FORBIDS"#,
+        r#"PATCH {agent}/preferences {"preferences":{"level":1}} => 403 ROLE_FORBIDS"#,
+    ];
+    team.dana.answers(&names, &rows).await;
     let after = team.seen_by_agent(&team.alice).await;
     assert_eq!(after, before);
     assert_eq!(
@@ -316,9 +289,9 @@ async fn an_observer_leaves_no_trace_in_what_a_students_agent_sees() {
         .get(&format!("{}/preferences", team.agent))
         .await
         .body;
-    assert_eq!(
-        (&seen["preferences"], &seen["mine"]),
-        (&json!({ "method": "socratic" }), &json!({}))
+    shows(
+        &seen,
+        &json!({ "preferences": { "method": "socratic" }, "mine": {} }),
     );
 }
 
@@ -358,13 +331,10 @@ async fn a_successor_has_the_whole_context_of_whoever_handed_the_agent_over() {
     let transferred = team.events("agent.preferences.transferred.v1").await;
     assert_eq!(transferred.len(), 1);
     let data = &transferred[0]["data"];
-    assert_eq!(
-        (&data["from_user_id"], &data["user_id"]),
-        (&json!("alice"), &json!("bob"))
-    );
-    assert_eq!(
-        (&data["preferences"], &data["left_behind"]),
-        (&json!({ "client": "Wile E." }), &json!([]))
+    shows(data, &json!({ "from_user_id": "alice", "user_id": "bob" }));
+    shows(
+        data,
+        &json!({ "preferences": { "client": "Wile E." }, "left_behind": [] }),
     );
     // Of her nothing is remembered any more, also when she comes back.
     team.bob.assign(&team.agent, "alice", "shared").await;
@@ -439,16 +409,13 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
         [&json!("Sums")],
         "what a mentee did is not everybody's: {kept}"
     );
-    assert_eq!(
-        (&kept["mine"]["lessons"], &kept["preferences"]["lessons"]),
-        (&json!(1), &Value::Null)
+    shows(
+        &kept,
+        &json!({ "mine/lessons": 1, "preferences/lessons": null }),
     );
     let kept = bob.get(&format!("{agent}/preferences")).await.body;
-    assert_eq!(
-        (
-            &kept["mine"]["lessons"],
-            &kept["mine"]["last_lesson"]["title"]
-        ),
-        (&json!(1), &json!("Bobs sums"))
+    shows(
+        &kept,
+        &json!({ "mine/lessons": 1, "mine/last_lesson/title": "Bobs sums" }),
     );
 }

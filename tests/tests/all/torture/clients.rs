@@ -1,7 +1,7 @@
 //! Clients that repeat what was not answered under the same key, and keep account of what was.
 
 use super::super::crash::turn;
-use agent_host_tests::process::{Answer, Line};
+use agent_host_tests::process::{Answer, Line, Session};
 use fastrand::Rng;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -142,11 +142,6 @@ impl Clients {
     }
 }
 
-struct ChatSession {
-    agent: String,
-    session: String,
-}
-
 struct Client {
     line: watch::Receiver<Line>,
     rng: Rng,
@@ -154,7 +149,7 @@ struct Client {
     /// Number of requests under a key.
     count: usize,
     ledger: Ledger,
-    exchanges: Vec<ChatSession>,
+    exchanges: Vec<Session>,
 }
 
 impl Client {
@@ -284,11 +279,8 @@ impl Client {
             )
             .await;
         assert_eq!(answer.status, 201, "{answer:?}");
-        let exchange = ChatSession {
-            agent: answer.text("agent_id"),
-            session: answer.text("session_id"),
-        };
-        self.ledger.opened.insert(key, exchange.session.clone());
+        let exchange = Session::of(&answer);
+        self.ledger.opened.insert(key, exchange.id().to_owned());
         self.exchanges.push(exchange);
     }
 
@@ -303,9 +295,8 @@ impl Client {
     }
 
     async fn say_in(&mut self, exchange: usize) {
-        let ChatSession { agent, session } = &self.exchanges[exchange];
-        let path = format!("/api/agents/{agent}/sessions/{session}/messages");
-        let session = session.clone();
+        let session = self.exchanges[exchange].clone();
+        let path = format!("{session}/messages");
         let key = self.key();
         let content = turn(self.count);
         let answer = self
@@ -313,6 +304,7 @@ impl Client {
             .await;
         assert_eq!(answer.status, 202, "{answer:?}");
         self.ledger.said += 1;
+        let session = session.id().to_owned();
         self.ledger
             .inputs
             .insert(key, (answer.text("input_id"), session));
@@ -349,20 +341,14 @@ impl Client {
 
     /// Forks one of its sessions if that has a turn to go on from, and returns whether it has.
     async fn try_fork(&mut self, exchange: usize) -> bool {
-        let ChatSession { agent, session } = &self.exchanges[exchange];
-        let path = format!("/api/agents/{agent}/sessions/{session}");
+        let path = format!("{}/fork", self.exchanges[exchange]);
         let key = self.key();
-        let answer = self
-            .under_key(&key, &format!("{path}/fork"), &json!({}))
-            .await;
+        let answer = self.under_key(&key, &path, &json!({})).await;
         match answer.status {
             201 => {
-                let exchange = ChatSession {
-                    agent: answer.text("agent_id"),
-                    session: answer.text("session_id"),
-                };
+                let exchange = Session::of(&answer);
                 self.ledger.forks += 1;
-                self.ledger.opened.insert(key, exchange.session.clone());
+                self.ledger.opened.insert(key, exchange.id().to_owned());
                 self.exchanges.push(exchange);
                 true
             }
@@ -379,26 +365,20 @@ impl Client {
             return;
         }
         let exchange = self.rng.usize(..self.exchanges.len());
-        let ChatSession { agent, session } = self.exchanges.swap_remove(exchange);
+        let session = self.exchanges.swap_remove(exchange);
         // Both are refused as long as a turn of it is open.
-        let gone = self
-            .unless_busy(
-                Method::DELETE,
-                &format!("/api/agents/{agent}/sessions/{session}"),
-                None,
-            )
-            .await;
+        let gone = self.unless_busy(Method::DELETE, &session, None).await;
         if gone.status == 409 {
-            self.exchanges.push(ChatSession { agent, session });
+            self.exchanges.push(session);
             return;
         }
         assert_eq!(gone.status, 200, "{gone:?}");
-        let body = json!({ "agent_id": agent, "session_id": session });
+        let body = json!({ "agent_id": session.agent_id(), "session_id": session.id() });
         let purged = self
             .unless_busy(Method::POST, "/api/purges", Some(&body))
             .await;
         assert_eq!(purged.status, 200, "{purged:?}");
-        self.ledger.purged.insert(session);
+        self.ledger.purged.insert(session.id().to_owned());
     }
 }
 

@@ -1,11 +1,11 @@
 //! Triggers as they are made, changed, paused and removed, over the API and by the configuration.
+//!
+//! Triggers from the command line: what an operator sees of them and does with them.
 
 use super::scene::{Scene, config, trigger, webhook, with};
 use agent_host_tests::process::Answer;
 use reqwest::Method;
 use serde_json::{Value, json};
-
-const MINUTE_MS: u64 = 60_000;
 
 fn every(interval: &str) -> Value {
     trigger(&json!({ "schedule": { "every": interval }, "message": "Hello." }))
@@ -20,30 +20,6 @@ fn is(status: u16, code: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_trigger_stands_still_and_goes_on_from_when_it_is_resumed() {
-    let mut scene = Scene::new(&json!({ "calls": webhook(&json!({})) })).await;
-    scene.make("tick", &every("10m")).await;
-    for name in ["tick", "calls"] {
-        let paused = scene.command(name, "pause").await;
-        assert_eq!(paused.status, 200, "{paused:?}");
-        assert_eq!(paused.body["state"], "paused");
-        assert_eq!(paused.body["pause"]["user_id"], "local");
-    }
-    scene.pass(25 * MINUTE_MS).await;
-    let refused = scene.call("calls", "1", &json!({})).await;
-    assert_eq!(code(&refused), is(401, "CALL_UNVERIFIED"));
-    for name in ["tick", "calls"] {
-        let resumed = scene.command(name, "resume").await;
-        assert_eq!(resumed.body["state"], "active", "{resumed:?}");
-    }
-    assert_eq!(scene.runs("tick").await, [] as [Value; 0]);
-    assert_eq!(scene.call("calls", "1", &json!({})).await.status, 202);
-    scene.pass_until_due("tick").await;
-    let runs = scene.done("tick", 1).await;
-    assert_eq!(runs[0]["trigger_event"]["missed"], 0, "{runs:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_trigger_that_was_removed_is_gone_and_its_name_free_again() {
     let scene = Scene::new(&json!({})).await;
     scene.make("tick", &every("10m")).await;
@@ -51,18 +27,14 @@ async fn a_trigger_that_was_removed_is_gone_and_its_name_free_again() {
     scene.done("tick", 1).await;
     let exists = scene.asked_to_make("tick", &every("1h")).await;
     assert_eq!(code(&exists), is(409, "TRIGGER_EXISTS"));
-    let path = "/api/triggers/tick";
-    let line = scene.host.line();
-    line.delete(path).gives(200).await;
-    for (method, path) in [
-        (Method::GET, path),
-        (Method::DELETE, path),
-        (Method::POST, "/api/triggers/tick/run"),
-        (Method::POST, "/api/triggers/tick/pause"),
-    ] {
-        let answer = line.ask(method.clone(), path, None).await;
-        assert_eq!(code(&answer), is(404, "TRIGGER_NOT_FOUND"), "{method}");
-    }
+    let rows = [
+        "DELETE /api/triggers/tick => 200",
+        "GET /api/triggers/tick => 404 TRIGGER_NOT_FOUND",
+        "DELETE /api/triggers/tick => 404 TRIGGER_NOT_FOUND",
+        "POST /api/triggers/tick/run => 404 TRIGGER_NOT_FOUND",
+        "POST /api/triggers/tick/pause => 404 TRIGGER_NOT_FOUND",
+    ];
+    scene.host.answers(&[], &rows).await;
     let listed = scene.host.get("/api/triggers").await;
     assert_eq!(listed.body["triggers"], json!([]));
     scene.make("tick", &every("1h")).await;
@@ -146,32 +118,6 @@ async fn users_see_and_run_their_own_triggers_and_make_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_pause_resume_and_remove_what_speaks_for_them_and_nothing_else() {
-    let of = |user: &str| with(every("10m"), &json!({ "user": user }));
-    let scene = Scene::new(&json!({})).await;
-    scene.make("of-ada", &of("ada")).await;
-    scene.make("of-bob", &of("bob")).await;
-    let ada = scene.host.user("ada", &["read", "write"]).await;
-    let ask = |method: Method, name: &str, verb: &str| {
-        let path = format!("/api/triggers/{name}{verb}");
-        ada.ask(method, &path, None)
-    };
-    for (verb, state) in [("/pause", "paused"), ("/resume", "active")] {
-        let others = ask(Method::POST, "of-bob", verb).await;
-        assert_eq!(code(&others), is(404, "TRIGGER_NOT_FOUND"), "{verb}");
-        ask(Method::POST, "of-ada", verb).gives(200).await;
-        assert_eq!(scene.shown("of-ada").await["state"], state);
-        assert_eq!(scene.shown("of-bob").await["state"], "active");
-    }
-    let others = ask(Method::DELETE, "of-bob", "").await;
-    assert_eq!(code(&others), is(404, "TRIGGER_NOT_FOUND"));
-    ask(Method::DELETE, "of-ada", "").gives(200).await;
-    let gone = ask(Method::GET, "of-ada", "").await;
-    assert_eq!(code(&gone), is(404, "TRIGGER_NOT_FOUND"));
-    assert_eq!(scene.shown("of-bob").await["state"], "active");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_a_trigger_is_refused_with_the_field_and_the_fix() {
     let scene = Scene::new(&json!({})).await;
     let hmac = json!({ "auth": { "hmac": { "secret": "none", "scheme": "github" } } });
@@ -221,4 +167,66 @@ async fn what_cannot_be_a_trigger_is_refused_with_the_field_and_the_fix() {
     }
     let listed = scene.host.get("/api/triggers").await;
     assert_eq!(listed.body["triggers"], json!([]));
+}
+
+/// A host with a trigger that is due in a year.
+async fn scene() -> Scene {
+    let yearly = json!({ "schedule": { "every": "365d" }, "message": "A year has passed." });
+    Scene::new(&json!({ "yearly": trigger(&yearly) })).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_is_listed_run_paused_and_looked_back_at_from_the_command_line() {
+    let scene = scene().await;
+    let folder = &scene.folder;
+    let listed = folder
+        .prints("trigger list", 0, &["  schedule  active  "])
+        .await;
+    assert!(listed.starts_with("yearly "), "{listed}");
+    let ran = folder.prints("trigger run yearly", 0, &[]).await;
+    assert!(
+        ran.starts_with("yearly is fired; the trigger event is "),
+        "{ran}"
+    );
+    scene.done("yearly", 1).await;
+    let parts = ["  done ", "  run by local  ", "-> session "];
+    folder.prints("trigger history yearly", 0, &parts).await;
+    folder
+        .prints("trigger pause yearly", 0, &[" paused "])
+        .await;
+    let resumed = folder.prints("trigger resume yearly --json", 0, &[]).await;
+    let resumed: Value = serde_json::from_str(&resumed).unwrap();
+    assert_eq!(resumed["state"], "active");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_command_on_a_trigger_names_the_command_that_helps() {
+    let scene = scene().await;
+    for (command, code, told) in [
+        ("trigger remove yearly", Some(3), "`trigger pause`"),
+        ("trigger show nowhere", Some(3), "`trigger list`"),
+        ("trigger run nowhere", Some(3), "`trigger list`"),
+        ("trigger history nowhere", Some(3), "`trigger list`"),
+        (
+            "audit --agent trigger:nowhere",
+            None,
+            "no trigger `nowhere` now",
+        ),
+    ] {
+        scene.folder.complains(command, code, &[told]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_says_what_fires_next_and_the_explanation_what_it_may() {
+    let scene = scene().await;
+    let next = "  trigger     yearly (schedule) fires next: 20";
+    scene.folder.prints("config check", 0, &[next]).await;
+    let parts = [
+        "the trigger yearly calls schedule@",
+        "the log, a frozen clock and seeded randomness, and nothing else",
+        "its messages go to the agent puppet",
+    ];
+    let explain = "grants explain --trigger yearly";
+    scene.folder.prints(explain, 0, &parts).await;
 }

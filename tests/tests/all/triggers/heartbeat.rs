@@ -99,35 +99,6 @@ async fn a_heartbeat_waits_for_a_busy_session_and_is_tried_again_soon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_heartbeat_beats_in_its_active_hours_and_within_its_budget() {
-    let mut scene = Scene::new(&json!({})).await;
-    let hour = |time: Timestamp| time.0 % DAY_MS / HOUR_MS;
-    let text = |hour: u64| format!("{:02}:00", hour % 24);
-    let begin = hour(scene.now().await) + 2;
-    let hours = json!({ "start": text(begin), "end": text(begin + 1) });
-    let settings = json!({ "every": "30m", "activeHours": hours, "runsPerDay": 1 });
-    scene.make("beat", &beats(&settings)).await;
-    let due = async |scene: &Scene| -> Timestamp {
-        let due = scene.shown("beat").await["next_due_at"].clone();
-        due.as_str().unwrap().parse().unwrap()
-    };
-    assert_eq!(hour(due(&scene).await), begin % 24);
-    scene.pass_until_due("beat").await;
-    assert_eq!(latest(&scene, "beat", 1).await["state"], "done");
-    let mut reasons = Vec::new();
-    // The rest of the hour has no budget left.
-    while due(&scene).await.since_ms(scene.now().await) <= HOUR_MS {
-        scene.pass_until_due("beat").await;
-        let run = latest(&scene, "beat", reasons.len() + 2).await;
-        reasons.push(run["trigger_event"]["reason"].clone());
-    }
-    assert!(reasons.iter().all(|it| it == "budget"), "{reasons:?}");
-    let next = due(&scene).await;
-    assert!(next.since_ms(scene.now().await) > 20 * HOUR_MS, "{next}");
-    assert_eq!(hour(next), begin % 24, "the next day");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_heartbeat_rests_for_the_day_when_its_turns_have_used_its_tokens() {
     let mut scene = Scene::new(&json!({})).await;
     // Two beats are to be on one day.

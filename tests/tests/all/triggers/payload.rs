@@ -2,15 +2,7 @@
 
 use super::scene::{SECRET, Scene, webhook};
 use reqwest::Method;
-use serde_json::{Value, json};
-
-/// A CloudEvent in the structured mode.
-fn event(id: &str) -> Value {
-    json!({
-        "specversion": "1.0", "id": id, "source": "/tests", "type": "book.added",
-        "datacontenttype": "application/json", "data": { "title": "Dune" },
-    })
-}
+use serde_json::json;
 
 /// A template with every kind of variable, and with what is not there.
 const TEMPLATE: &str = "{{payload.user.name}}|{{payload.tags[1]}}|{{payload.user}}|{{query.q}}|\
@@ -76,41 +68,6 @@ async fn a_payload_without_a_template_is_told_whole_and_marked() {
     let text = payload["text"].as_str().unwrap();
     assert!(reported.contains(text), "it is no template: {reported}");
     assert_eq!(scene.reported("calls").await[0]["untrusted"], true);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cloud_event_is_the_same_in_both_of_its_modes_and_taken_once() {
-    let message = "{{headers.ce_type}} {{headers.ce_source}} {{payload.title}}";
-    let hook = webhook(&json!({ "message": message }));
-    let scene = Scene::new(&json!({ "events": hook })).await;
-    let structured = |id: &str| {
-        let request = scene.host.bare(Method::POST, "/hooks/events");
-        let request = request
-            .header("content-type", "application/cloudevents+json")
-            .body(event(id).to_string());
-        scene.host.send(request.bearer_auth(SECRET))
-    };
-    let binary = |id: &str| {
-        let request = scene.bare("events", r#"{"title":"Dune"}"#);
-        let request = request
-            .header("ce-specversion", "1.0")
-            .header("ce-id", id)
-            .header("ce-source", "/tests")
-            .header("ce-type", "book.added");
-        scene.host.send(request.bearer_auth(SECRET))
-    };
-    for (answer, replayed) in [
-        (structured("1").await, false),
-        (binary("1").await, true),
-        (binary("2").await, false),
-        (structured("2").await, true),
-    ] {
-        assert_eq!(answer.body["replayed"], replayed, "{answer:?}");
-    }
-    scene.done("events", 2).await;
-    let reported = scene.reported("events").await;
-    let texts: Vec<&Value> = reported.iter().map(|it| &it["text"]).collect();
-    assert_eq!(texts, ["book.added /tests Dune"; 2]);
 }
 
 /// Calls of no interest are taken and lead to nothing.

@@ -2,6 +2,7 @@
 //! topic, and nowhere else where that is not there.
 
 use super::scene::{Scene, config, trigger, with};
+use agent_host_tests::process::tells;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -159,10 +160,7 @@ async fn a_trigger_over_the_api_is_refused_if_its_target_is_not_there() {
     let changed = line.put(path, &change).await;
     assert_eq!(changed.text("field"), "/spec/target/agent", "{changed:?}");
     let detail = changed.text("detail");
-    assert!(
-        detail.contains("`nobody`") && detail.contains("puppet"),
-        "{detail}"
-    );
+    tells(&detail, &["`nobody`", "puppet"]);
     let further = json!({ "targets": { "b": { "persona": "work" } } });
     let made = scene
         .asked_to_make("lost", &with(to(&smart), &further))

@@ -194,64 +194,6 @@ async fn a_signed_body_is_taken_once_under_whatever_id_path_and_query_it_comes()
     }
 }
 
-/// Two webhooks whose callers sign in a header of the operator's choice, one of them with a time.
-fn plain() -> Value {
-    let hook = |keys: &Value| {
-        let plain = json!({ "secret": "hook", "scheme": "plain", "header": "X-Sign" });
-        let auth = json!({ "hmac": with(plain, keys) });
-        trigger(&json!({ "webhook": { "auth": auth, "callId": "X-Call" } }))
-    };
-    let time = json!({ "timestampHeader": "X-Time", "toleranceS": 60 });
-    json!({ "plain": hook(&json!({})), "timed": hook(&time) })
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_plain_signature_is_taken_from_the_header_that_the_operator_names() {
-    let scene = Scene::new(&plain()).await;
-    let body = r#"{"says":"hello"}"#;
-    let now = scene.now().await.0 / 1_000;
-    let plain = |signature: String| {
-        let request = scene.bare("plain", body).header("x-call", "1");
-        request.header("x-sign", signature)
-    };
-    let timed = |seconds: u64, signature: String| {
-        let request = scene.bare("timed", body).header("x-call", "1");
-        request
-            .header("x-sign", signature)
-            .header("x-time", seconds.to_string())
-    };
-    let signed = |seconds: u64| hmac(&format!("{seconds}.{body}"));
-    for (wrong, request) in [
-        ("no signature", scene.bare("plain", body)),
-        ("a token", scene.bare("plain", body).bearer_auth(SECRET)),
-        ("another body", plain(hmac("{}"))),
-        ("no time", plain(signed(now))),
-        ("a time that is not signed", timed(now, hmac(body))),
-        ("another time", timed(now + 1, signed(now))),
-        ("too old", timed(now - 61, signed(now - 61))),
-        ("from ahead", timed(now + 90, signed(now + 90))),
-    ] {
-        let answer = sent(&scene, request).await;
-        assert_eq!(answer.status, 401, "{wrong}: {answer:?}");
-    }
-    let prefixed = format!("sha256={}", hmac(body));
-    for (request, status) in [
-        (plain(hmac(body)), 202),
-        (plain(prefixed), 200),
-        (timed(now, signed(now)), 202),
-        (timed(now - 1, signed(now - 1)), 200),
-    ] {
-        let answer = sent(&scene, request).await;
-        assert_eq!(answer.status, status, "{answer:?}");
-        assert_eq!(answer.body["replayed"], status == 200, "{answer:?}");
-    }
-    for name in ["plain", "timed"] {
-        let reported = scene.reported_once(name).await;
-        assert!(reported.contains("hello"), "{name}: {reported}");
-    }
-    assert!(!scene.folder.log().contains(SECRET));
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_id_is_taken_once_from_twenty_at_a_time_and_after_a_restart() {
     let scene = Scene::new(&json!({ "calls": webhook(&json!({})) })).await;
