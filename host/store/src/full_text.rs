@@ -31,13 +31,13 @@ pub(crate) struct Search {
 pub(crate) const ALL: Search = Search {
     found: "recall_index JOIN recall r ON r.id = recall_index.rowid",
     matches: "recall_index MATCH :words",
-    rank: "bm25(recall_index, 0.0, 1.0)",
+    rank: "bm25(recall_index, 1.0, 0.0)",
 };
 /// The notes, in an index of their own.
 pub(crate) const NOTES: Search = Search {
     found: "notes_index JOIN recall r ON r.id = notes_index.rowid",
     matches: "notes_index MATCH :words",
-    rank: "bm25(notes_index, 0.0, 1.0)",
+    rank: "bm25(notes_index, 1.0, 0.0)",
 };
 
 /// The words of a row.

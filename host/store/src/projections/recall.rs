@@ -6,9 +6,10 @@ use domain::event::{NoteForgotten, NoteRemembered, Provenance, TurnCommitted, Tu
 use domain::id::{AgentId, NoteId};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of rows of one event. A row's number combines its event's number and its place in
-/// the event, so it does not depend on other rows.
-const ROWS_OF_EVENT: u64 = 1 << 20;
+/// Maximum number of rows of one event; searches do not find the rest. A row's number combines its
+/// event's number and its place in the event, so it does not depend on other rows. The index has
+/// the distances between these numbers.
+const ROWS_OF_EVENT: u64 = 1 << 17;
 /// Maximum bytes of one message or note that are indexed; searches do not find the rest.
 const INDEXED_BYTES_MAX: usize = 64 << 10;
 
@@ -86,14 +87,15 @@ pub(super) fn committed(
     position: u64,
 ) -> sql::Result<()> {
     let turn = &committed.turn;
-    let (row, _) = rows_of(position);
+    let (row, end) = rows_of(position);
     sql.write(
         "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT :row \
          + m.id - :first_message, s.id, :turn, m.run, m.id, 0, :time, s.agent FROM sessions s \
          CROSS JOIN messages m ON m.run = :run AND m.role IN ('user', 'assistant') WHERE s.id = \
-         :id",
+         :id AND :row + m.id - :first_message < :end",
         named![
             row,
+            end,
             id = committed.session,
             turn = turn.id,
             run = turn.run,
@@ -105,15 +107,17 @@ pub(super) fn committed(
 
 /// The same of turns that were made elsewhere. Their session is opened after them.
 pub(super) fn imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> sql::Result<()> {
-    let (mut row, _) = rows_of(position);
+    let (mut row, end) = rows_of(position);
     for it in &imported.turns {
         let turn = &it.turn;
         sql.execute(
             "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT \
              :row + id - :first_message, :session, :id, run, id, 0, :committed, :agent FROM \
-             messages WHERE run = :run AND role IN ('user', 'assistant')",
+             messages WHERE run = :run AND role IN ('user', 'assistant') AND :row + id - \
+             :first_message < :end",
             named![
                 row,
+                end,
                 session = imported.session,
                 id = turn.id,
                 run = turn.run,
