@@ -8,8 +8,10 @@ use domain::message::MessageId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Bytes of a part of a text: four parts fill a page.
-const PART_BYTES: usize = 1_008;
+/// Bytes of a part of a text. Small parts fill pages that they share; a text of the length below is
+/// one part, and fills pages of its own.
+const PART_BYTES: usize = 250;
+const ONE_PART_BYTES_MIN: usize = 16 << 10;
 
 /// JSON in its stored form.
 pub(crate) struct Packed<T>(pub(crate) T);
@@ -76,7 +78,8 @@ fn add(sql: &Sql<'_>, Apart { digest, text }: &Apart, uses: u64) -> sql::Result<
     let last = "SELECT coalesce(max(number), 0) FROM texts";
     let before = sql.number(last, [])?;
     let mut last = before;
-    for part in text.chunks(PART_BYTES) {
+    let is_one = text.len() >= ONE_PART_BYTES_MIN;
+    for part in text.chunks(if is_one { text.len() } else { PART_BYTES }) {
         last += 1;
         insert!(
             sql,

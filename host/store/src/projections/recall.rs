@@ -6,10 +6,9 @@ use domain::event::{NoteForgotten, NoteRemembered, Provenance, TurnCommitted, Tu
 use domain::id::{AgentId, NoteId};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of rows of one event; searches do not find the rest. A row's number combines its
-/// event's number and its place in the event, so it does not depend on other rows. The index has
-/// the distances between these numbers.
-const ROWS_OF_EVENT: u64 = 1 << 17;
+/// Maximum number of rows of one event. A row's number combines its event's number and its place in
+/// the event, so it does not depend on other rows.
+pub(crate) const ROWS_OF_EVENT: i64 = 1 << 20;
 /// Maximum bytes of one message or note that are indexed; searches do not find the rest.
 const INDEXED_BYTES_MAX: usize = 64 << 10;
 
@@ -21,8 +20,10 @@ pub(crate) fn owner_token(agent: AgentId) -> String {
 /// The rows of an event: the first, and the one after the last. A client names any position.
 pub(crate) fn rows_of(position: u64) -> (i64, i64) {
     (
-        int(position.saturating_mul(ROWS_OF_EVENT)),
-        int(position.saturating_add(1).saturating_mul(ROWS_OF_EVENT)),
+        int(position).saturating_mul(ROWS_OF_EVENT),
+        int(position)
+            .saturating_add(1)
+            .saturating_mul(ROWS_OF_EVENT),
     )
 }
 
@@ -75,7 +76,7 @@ pub(crate) struct Details {
 
 /// The position of the event that kept the note of a row.
 pub(crate) fn position_of(row: u64) -> u64 {
-    row / ROWS_OF_EVENT
+    row / ROWS_OF_EVENT.unsigned_abs()
 }
 
 /// Makes the user's and the assistant's messages of a turn searchable, under its session's agent.
@@ -87,15 +88,14 @@ pub(super) fn committed(
     position: u64,
 ) -> sql::Result<()> {
     let turn = &committed.turn;
-    let (row, end) = rows_of(position);
+    let (row, _) = rows_of(position);
     sql.write(
         "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT :row \
          + m.id - :first_message, s.id, :turn, m.run, m.id, 0, :time, s.agent FROM sessions s \
          CROSS JOIN messages m ON m.run = :run AND m.role IN ('user', 'assistant') WHERE s.id = \
-         :id AND :row + m.id - :first_message < :end",
+         :id",
         named![
             row,
-            end,
             id = committed.session,
             turn = turn.id,
             run = turn.run,
@@ -107,17 +107,15 @@ pub(super) fn committed(
 
 /// The same of turns that were made elsewhere. Their session is opened after them.
 pub(super) fn imported(sql: &Sql<'_>, imported: &TurnsImported, position: u64) -> sql::Result<()> {
-    let (mut row, end) = rows_of(position);
+    let (mut row, _) = rows_of(position);
     for it in &imported.turns {
         let turn = &it.turn;
         sql.execute(
             "INSERT INTO recall (id, session, turn, run, message, untrusted, time, agent) SELECT \
              :row + id - :first_message, :session, :id, run, id, 0, :committed, :agent FROM \
-             messages WHERE run = :run AND role IN ('user', 'assistant') AND :row + id - \
-             :first_message < :end",
+             messages WHERE run = :run AND role IN ('user', 'assistant')",
             named![
                 row,
-                end,
                 session = imported.session,
                 id = turn.id,
                 run = turn.run,

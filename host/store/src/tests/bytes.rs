@@ -18,7 +18,7 @@ const TURNS: u64 = 400;
 const BYTES_OF_TURN_MAX: u64 = 6_500;
 /// Characters of a long message, and the limit of the bytes that it adds with its full text.
 const MESSAGE_CHARS: usize = 4_096;
-const BYTES_OF_MESSAGE_MAX: u64 = 7_700;
+const BYTES_OF_MESSAGE_MAX: u64 = 6_656;
 /// Prose of which long messages are made.
 const PROSE: &str = concat!(
     include_str!("../../../../docs/guide/triggers-and-connectors.md"),
