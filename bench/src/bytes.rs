@@ -167,7 +167,7 @@ impl Bench {
         let database = self.world.dir.path().join("data").join("store.db");
         ensure!(database.exists(), "there is no `{}`", database.display());
         let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        let unindexed = "SELECT count(*) FROM recall r WHERE r.id > (SELECT coalesce(max(id), 0) FROM recall_index_docsize)";
+        let unindexed = "SELECT count(*) FROM recall r WHERE r.id > coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'indexed'), 0)";
         while connection.query_row(unindexed, [], |row| row.get::<_, i64>(0))? > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

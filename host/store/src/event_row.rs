@@ -3,7 +3,7 @@
 
 use crate::fault;
 use crate::projections::scope_name;
-use crate::sql::{self, Args, Cells, FromRow, Sql, row, select, text, unreadable};
+use crate::sql::{self, Args, Cells, FromRow, Sql, args, row, select, text, unreadable};
 use crate::streams::Named;
 use crate::texts;
 use domain::chain::{GENESIS, Link};
@@ -248,6 +248,23 @@ impl FromRow for Recorded {
     }
 }
 
+/// Erases the payload and the salt of an event; the digest of both stays, for the chain. Returns
+/// whether there were any.
+pub(crate) fn erase(sql: &Sql<'_>, position: u64) -> sql::Result<bool> {
+    let stored = "SELECT salt, payload FROM events WHERE position = ?1 AND payload IS NOT NULL";
+    let Some((salt, payload)) = sql.one::<(Vec<u8>, Vec<u8>)>(stored, [position])? else {
+        return Ok(false);
+    };
+    let salt = of_length(Some(salt.into()))
+        .map(Salt)
+        .ok_or_else(|| unreadable("salt", "its length is wrong"))?;
+    texts::release(sql, &payload)?;
+    let text = "UPDATE events SET payload = NULL, salt = NULL, about = NULL, bytes = 0, \
+                payload_digest = ?2 WHERE position = ?1";
+    sql.write(text, args![position, salt.digest(&payload)])?;
+    Ok(true)
+}
+
 row! {
     /// The end of the chain.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,6 +299,7 @@ pub(crate) struct RawEvent {
     pub(crate) payload: Option<Vec<u8>>,
     stream_name: Option<String>,
     salt: Option<Salt>,
+    /// The digest of the erased payload.
     payload_digest: Option<Digest>,
     id: Option<Uuid>,
     subject: [Option<Uuid>; 3],
@@ -341,18 +359,15 @@ impl RawEvent {
         Timestamp(self.time)
     }
 
-    /// Returns whether the payload matches the recorded digest; none when the payload was erased.
-    pub(crate) fn payload_intact(&self) -> Option<bool> {
-        match (&self.payload, self.salt) {
-            (Some(payload), Some(salt)) => Some(self.payload_digest == Some(salt.digest(payload))),
-            (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => Some(false),
-        }
-    }
-
-    /// The hash that follows from the row and the hash before it.
+    /// The hash that follows from the row and the hash before it. The payload's digest is stored
+    /// only once the payload is erased.
     pub(crate) fn follows(&self, previous: Digest) -> Option<Digest> {
         let text = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
+        let payload = match (&self.payload, self.salt) {
+            (Some(payload), Some(salt)) => salt.digest(payload),
+            (None, None) => self.payload_digest?,
+            (Some(_), None) | (None, Some(_)) => return None,
+        };
         let [agent, session, run] = self.subject.map(text);
         let link = Link {
             previous,
@@ -366,7 +381,7 @@ impl RawEvent {
             causation: &text(self.causation),
             correlation: &text(self.correlation),
             subject: [&agent, &session, &run],
-            payload: self.payload_digest?,
+            payload,
         };
         Some(link.hash())
     }

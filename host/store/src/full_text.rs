@@ -8,7 +8,7 @@
 use crate::fault;
 use crate::meta;
 use crate::panics::caught;
-use crate::projections::{indexed_body, owner_token};
+use crate::projections::{ROWS_OF_EVENT, indexed_body, owner_token};
 use crate::sql::{self, Connection, Failure, Sql, insert, named, row, select};
 use domain::id::AgentId;
 use domain::message::Message;
@@ -20,6 +20,28 @@ const BYTES_MAX: usize = 256 << 10;
 /// Name of the note of the last row that was indexed.
 const INDEXED: &str = "indexed";
 
+/// Rows of one event that have short numbers in the indices: an index stores the distances between
+/// numbers, for each word. The others have their own numbers, behind `FAR`.
+const NEAR_ROWS: i64 = 16;
+const FAR: i64 = 1 << 62;
+/// In a statement, the number of a row in its table, by its number in an index.
+macro_rules! row_of {
+    ($index:literal) => {
+        concat!(
+            $index,
+            " JOIN recall r ON r.id = CASE WHEN ",
+            $index,
+            ".rowid < 4611686018427387904 THEN ",
+            $index,
+            ".rowid / 16 * 1048576 + ",
+            $index,
+            ".rowid % 16 ELSE ",
+            $index,
+            ".rowid - 4611686018427387904 END"
+        )
+    };
+}
+
 /// In a statement, the rows `r` that have any of `:words`, and their rank: the less, the better.
 pub(crate) struct Search {
     pub(crate) found: &'static str,
@@ -29,15 +51,15 @@ pub(crate) struct Search {
 
 /// Messages of committed turns, and notes.
 pub(crate) const ALL: Search = Search {
-    found: "recall_index JOIN recall r ON r.id = recall_index.rowid",
+    found: row_of!("recall_index"),
     matches: "recall_index MATCH :words",
-    rank: "bm25(recall_index, 0.0, 1.0)",
+    rank: "bm25(recall_index, 1.0, 0.0)",
 };
 /// The notes, in an index of their own.
 pub(crate) const NOTES: Search = Search {
-    found: "notes_index JOIN recall r ON r.id = notes_index.rowid",
+    found: row_of!("notes_index"),
     matches: "notes_index MATCH :words",
-    rank: "bm25(notes_index, 0.0, 1.0)",
+    rank: "bm25(notes_index, 1.0, 0.0)",
 };
 
 /// The words of a row.
@@ -48,6 +70,16 @@ pub(crate) struct Words {
     pub(crate) text: String,
     /// True if they are a note's, which the index of notes has as well.
     pub(crate) is_note: bool,
+}
+
+/// Returns the number of a row in the indices.
+fn number_of(id: i64) -> i64 {
+    let (position, place) = (id / ROWS_OF_EVENT, id % ROWS_OF_EVENT);
+    if place < NEAR_ROWS {
+        position * NEAR_ROWS + place
+    } else {
+        FAR + id
+    }
 }
 
 /// Returns the last row that was indexed or had no words; 0 before the first.
@@ -70,7 +102,10 @@ pub(crate) fn is_behind(sql: &Sql<'_>) -> sql::Result<bool> {
 /// Returns whether the index has a row. It lacks rows without words, and rows whose words made the
 /// host panic.
 pub(crate) fn has(sql: &Sql<'_>, id: i64) -> sql::Result<bool> {
-    sql.exists("SELECT 1 FROM recall_index_docsize WHERE id = ?1", [id])
+    sql.exists(
+        "SELECT 1 FROM recall_index_docsize WHERE id = ?1",
+        [number_of(id)],
+    )
 }
 
 /// Indexes the next rows up to `last`, and returns whether all of them are done. Runs within an
@@ -120,7 +155,7 @@ fn index_row(sql: &Sql<'_>, id: i64) -> sql::Result<usize> {
     insert!(
         sql,
         recall_index {
-            rowid: id,
+            rowid: number_of(id),
             agent: owner,
             body: indexed_body(text)
         }
@@ -129,7 +164,7 @@ fn index_row(sql: &Sql<'_>, id: i64) -> sql::Result<usize> {
         insert!(
             sql,
             notes_index {
-                rowid: id,
+                rowid: number_of(id),
                 agent: owner,
                 body: indexed_body(text)
             }
@@ -176,7 +211,7 @@ pub(crate) fn remove(sql: &Sql<'_>, id: i64, words: &Words) -> sql::Result<()> {
         sql,
         recall_index {
             recall_index: "delete",
-            rowid: id,
+            rowid: number_of(id),
             agent: owner,
             body
         }
@@ -186,7 +221,7 @@ pub(crate) fn remove(sql: &Sql<'_>, id: i64, words: &Words) -> sql::Result<()> {
             sql,
             notes_index {
                 notes_index: "delete",
-                rowid: id,
+                rowid: number_of(id),
                 agent: owner,
                 body
             }
@@ -294,4 +329,31 @@ pub(crate) fn words_of(sql: &Sql<'_>, id: i64) -> sql::Result<Option<Words>> {
         })
     });
     Ok(words.filter(|words| !words.text.trim().is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, number_of};
+    use crate::projections::recall_rows_of;
+    use crate::sql::{Columns, Connection, args};
+
+    #[test]
+    fn a_row_is_found_by_its_number_in_an_index() {
+        let connection = Connection::open_in_memory().unwrap();
+        let found = format!(
+            "WITH recall_index (rowid) AS (SELECT ?1), recall (id) AS (SELECT ?2) SELECT count(*) \
+             FROM {}",
+            ALL.found
+        );
+        for position in [1, 2, 1 << 30, 1 << 40] {
+            let (first, end) = recall_rows_of(position);
+            for id in [first, first + 1, first + 15, first + 16, end - 1] {
+                for number in [number_of(id), number_of(id) + 1] {
+                    let is_found =
+                        connection.query_row(&found, args![number, id], |row| row.uint(0));
+                    assert_eq!(is_found.unwrap() == 1, number == number_of(id), "{id}");
+                }
+            }
+        }
+    }
 }

@@ -41,8 +41,8 @@ mod wakes;
 pub(crate) use blobs::{all_named as blobs_named, names_any as names_blobs};
 pub(crate) use buckets::scope_name;
 pub(crate) use recall::{
-    Details as NoteDetails, body as indexed_body, owner_token, position_of as note_position,
-    rows_of as recall_rows_of,
+    Details as NoteDetails, ROWS_OF_EVENT, body as indexed_body, owner_token,
+    position_of as note_position, rows_of as recall_rows_of,
 };
 pub(crate) use sessions::needs_snippet;
 

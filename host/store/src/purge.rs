@@ -30,7 +30,7 @@ pub use plan::PurgePlan;
 pub use rewrite::Rewritten;
 
 use crate::commit::CommitError;
-use crate::event_row::event;
+use crate::event_row::{self, event};
 use crate::fault;
 use crate::meta;
 use crate::read::ReadError;
@@ -38,7 +38,6 @@ use crate::read::agents::root;
 use crate::sql::{self, Sql, args, named, to_json};
 use crate::store::Store;
 use crate::streams::number;
-use crate::texts;
 use crate::user_storage;
 use buckets::BucketsOf;
 use domain::event::{DefinitionRemoved, Erased, Event, KeptByPurge, NoteForgotten, Purged};
@@ -394,10 +393,7 @@ fn add(sql: &Sql<'_>, purge: Stream, more: &Tally) -> sql::Result<()> {
 /// Erases the payload and the salt of an event, and returns whether there were any.
 fn erase_event(sql: &Sql<'_>, position: u64, tally: &mut Tally) -> sql::Result<bool> {
     user_storage::erases_event(sql, position)?;
-    let text = "UPDATE events SET payload = NULL, salt = NULL, about = NULL, bytes = 0 WHERE position = ?1 \
-         AND payload IS NOT NULL";
-    texts::release(sql, position)?;
-    let erased = sql.execute(text, [position])? > 0;
+    let erased = event_row::erase(sql, position)?;
     tally.erased.events += u64::from(erased);
     Ok(erased)
 }

@@ -1,12 +1,17 @@
 //! Long texts, each stored once for as long as any payload or message has it.
 
 use crate::payload::{self, Apart, Payload};
-use crate::sql::{self, Cells, FromRow, Sql, args, to_json, unreadable};
+use crate::sql::{self, Cells, FromRow, Sql, args, insert, to_json, unreadable};
 use domain::digest::Digest;
 use domain::id::RunId;
 use domain::message::MessageId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// Bytes of a part of a text. Small parts fill pages that they share; a text of the length below is
+/// one part, and fills pages of its own.
+const PART_BYTES: usize = 250;
+const ONE_PART_BYTES_MIN: usize = 16 << 10;
 
 /// JSON in its stored form.
 pub(crate) struct Packed<T>(pub(crate) T);
@@ -52,9 +57,15 @@ pub(crate) fn keep_of_message(
 ) -> sql::Result<()> {
     for text in apart {
         add(sql, text, 0)?;
-        let named = "INSERT INTO message_texts (run, message, digest) VALUES (?1, ?2, ?3) ON \
-                     CONFLICT DO NOTHING";
-        sql.write(named, args![run, message, text.digest])?;
+        insert!(
+            sql,
+            message_texts {
+                digest: text.digest,
+                run,
+                message
+            },
+            "ON CONFLICT DO NOTHING"
+        )?;
     }
     Ok(())
 }
@@ -64,19 +75,34 @@ fn add(sql: &Sql<'_>, Apart { digest, text }: &Apart, uses: u64) -> sql::Result<
     if sql.execute(again, args![digest, uses])? > 0 {
         return Ok(());
     }
-    let number: Option<i64> = sql.one(
-        "INSERT INTO texts (text) VALUES (?1) RETURNING number",
-        [text],
-    )?;
-    let first = "INSERT INTO text_uses (digest, number, uses) VALUES (?1, ?2, ?3)";
-    sql.write(first, args![digest, number, uses])
+    let last = "SELECT coalesce(max(number), 0) FROM texts";
+    let before = sql.number(last, [])?;
+    let mut last = before;
+    let is_one = text.len() >= ONE_PART_BYTES_MIN;
+    for part in text.chunks(if is_one { text.len() } else { PART_BYTES }) {
+        last += 1;
+        insert!(
+            sql,
+            texts {
+                number: last,
+                text: part
+            }
+        )?;
+    }
+    insert!(
+        sql,
+        text_uses {
+            digest,
+            first: before + 1,
+            last,
+            uses
+        }
+    )
 }
 
-/// Lets go of the texts of an event whose payload is about to be erased.
-pub(crate) fn release(sql: &Sql<'_>, position: u64) -> sql::Result<()> {
-    let packed = "SELECT payload FROM events WHERE position = ?1 AND payload IS NOT NULL";
-    let packed: Option<Vec<u8>> = sql.one(packed, [position])?;
-    for digest in packed.iter().flat_map(|packed| payload::holes(packed)) {
+/// Lets go of the texts of a payload that is about to be erased.
+pub(crate) fn release(sql: &Sql<'_>, packed: &[u8]) -> sql::Result<()> {
+    for digest in payload::holes(packed) {
         let less = "UPDATE text_uses SET uses = uses - 1 WHERE digest = ?1 AND uses > 0";
         sql.write(less, [digest])?;
         remove_unused(sql, digest)?;
@@ -84,10 +110,13 @@ pub(crate) fn release(sql: &Sql<'_>, position: u64) -> sql::Result<()> {
     Ok(())
 }
 
-/// Lets go of the texts of a message that is about to be removed.
-pub(crate) fn release_of_message(sql: &Sql<'_>, run: RunId, message: MessageId) -> sql::Result<()> {
-    let named = "DELETE FROM message_texts WHERE run = ?1 AND message = ?2 RETURNING digest";
-    for digest in sql.all::<Digest>(named, args![run, message])? {
+/// Removes a message, and the texts that only it has.
+pub(crate) fn remove_message(sql: &Sql<'_>, run: RunId, message: MessageId) -> sql::Result<()> {
+    let gone = "DELETE FROM messages WHERE run = ?1 AND id = ?2 RETURNING message";
+    let packed: Option<Vec<u8>> = sql.one(gone, args![run, message])?;
+    for digest in packed.iter().flat_map(|packed| payload::holes(packed)) {
+        let named = "DELETE FROM message_texts WHERE digest = ?1 AND run = ?2 AND message = ?3";
+        sql.write(named, args![digest, run, message])?;
         remove_unused(sql, digest)?;
     }
     Ok(())
@@ -95,9 +124,12 @@ pub(crate) fn release_of_message(sql: &Sql<'_>, run: RunId, message: MessageId) 
 
 fn remove_unused(sql: &Sql<'_>, digest: Digest) -> sql::Result<()> {
     let unused = "DELETE FROM text_uses WHERE digest = ?1 AND uses = 0 AND NOT EXISTS (SELECT 1 \
-                  FROM message_texts m WHERE m.digest = text_uses.digest) RETURNING number";
-    match sql.one::<i64>(unused, [digest])? {
-        Some(number) => sql.write("DELETE FROM texts WHERE number = ?1", [number]),
+                  FROM message_texts m WHERE m.digest = text_uses.digest) RETURNING first, last";
+    match sql.one::<(i64, i64)>(unused, [digest])? {
+        Some((first, last)) => {
+            let parts = "DELETE FROM texts WHERE number BETWEEN ?1 AND ?2";
+            sql.write(parts, args![first, last])
+        }
         None => Ok(()),
     }
 }
@@ -118,18 +150,18 @@ pub(crate) fn whole(sql: &Sql<'_>, packed: &[u8]) -> sql::Result<Vec<u8>> {
 }
 
 fn text(sql: &Sql<'_>, digest: Digest) -> sql::Result<Option<Vec<u8>>> {
-    let text = "SELECT t.text FROM text_uses u JOIN texts t ON t.number = u.number WHERE u.digest \
-                = ?1";
-    sql.one(text, [digest])
+    let parts = "SELECT t.text FROM text_uses u JOIN texts t ON t.number BETWEEN u.first AND \
+                 u.last WHERE u.digest = ?1 ORDER BY t.number";
+    let parts: Vec<Vec<u8>> = sql.all(parts, [digest])?;
+    Ok(Some(parts.concat()).filter(|text| !text.is_empty()))
 }
 
 /// Returns the first text that does not match its digest, if any.
 pub(crate) fn changed(sql: &Sql<'_>) -> sql::Result<Option<String>> {
-    let all = "SELECT u.digest, t.text FROM text_uses u LEFT JOIN texts t ON t.number = u.number";
-    sql.query(all, [], |rows| {
+    sql.query("SELECT digest FROM text_uses", [], |rows| {
         while let Some(row) = rows.next()? {
-            let (digest, text) = <(Digest, Option<Vec<u8>>)>::from_row(sql, &row)?;
-            if text.is_none_or(|text| Digest::of(&text) != digest) {
+            let digest = Digest::from_row(sql, &row)?;
+            if text(sql, digest)?.is_none_or(|text| Digest::of(&text) != digest) {
                 return Ok(Some(format!(
                     "the text {} is not what its digest says",
                     digest.short()

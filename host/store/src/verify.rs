@@ -212,11 +212,7 @@ fn problem(
             "its hash does not follow from the event before it and from what it says".to_owned(),
         ));
     }
-    match event.payload_intact() {
-        Some(true) => {}
-        Some(false) => return Ok(Some("its payload was changed".to_owned())),
-        None => found.erased += 1,
-    }
+    found.erased += u64::from(event.payload.is_none());
     if event.version > 1 {
         let before = sql.one::<u64>(
             "SELECT position FROM events WHERE stream = ?1 AND version = ?2",

@@ -7,6 +7,7 @@ use agent_host_tests::process::{
     CONTRADICTS_ON, CRASH_AT, Folder, Host, PANICS_ON, PATIENCE, READING_DIES_ON,
     READING_PANICS_ON, Session, puppet, scripted, shows, tells,
 };
+use domain::digest::Salt;
 use futures::stream::{self, StreamExt};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -567,9 +568,13 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
         )
         .unwrap();
     database.close().unwrap();
+    let digest = Salt(kept.2.clone().try_into().unwrap()).digest(&kept.1);
     change(
         &folder,
-        &format!("UPDATE events SET payload = NULL, salt = NULL WHERE {of_run}"),
+        &format!(
+            "UPDATE events SET payload = NULL, salt = NULL, payload_digest = x'{}' WHERE {of_run}",
+            digest.hex()
+        ),
     );
 
     let host = folder.serve().await;

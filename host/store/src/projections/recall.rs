@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of rows of one event. A row's number combines its event's number and its place in
 /// the event, so it does not depend on other rows.
-const ROWS_OF_EVENT: u64 = 1 << 20;
+pub(crate) const ROWS_OF_EVENT: i64 = 1 << 20;
 /// Maximum bytes of one message or note that are indexed; searches do not find the rest.
 const INDEXED_BYTES_MAX: usize = 64 << 10;
 
@@ -20,8 +20,10 @@ pub(crate) fn owner_token(agent: AgentId) -> String {
 /// The rows of an event: the first, and the one after the last. A client names any position.
 pub(crate) fn rows_of(position: u64) -> (i64, i64) {
     (
-        int(position.saturating_mul(ROWS_OF_EVENT)),
-        int(position.saturating_add(1).saturating_mul(ROWS_OF_EVENT)),
+        int(position).saturating_mul(ROWS_OF_EVENT),
+        int(position)
+            .saturating_add(1)
+            .saturating_mul(ROWS_OF_EVENT),
     )
 }
 
@@ -74,7 +76,7 @@ pub(crate) struct Details {
 
 /// The position of the event that kept the note of a row.
 pub(crate) fn position_of(row: u64) -> u64 {
-    row / ROWS_OF_EVENT
+    row / ROWS_OF_EVENT.unsigned_abs()
 }
 
 /// Makes the user's and the assistant's messages of a turn searchable, under its session's agent.

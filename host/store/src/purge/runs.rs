@@ -81,11 +81,7 @@ fn erase_messages(sql: &Sql<'_>, run: RunId, tally: &mut Tally) -> sql::Result<b
         |(_, bytes): &(u64, u64)| *bytes,
     )?;
     for (message, _) in &messages {
-        texts::release_of_message(sql, run, *message)?;
-        sql.execute(
-            "DELETE FROM messages WHERE run = ?1 AND id = ?2",
-            args![run, message],
-        )?;
+        texts::remove_message(sql, run, *message)?;
     }
     tally.erased.messages += messages.len() as u64;
     Ok(is_all)
@@ -224,9 +220,9 @@ pub(super) fn erase_import(
     };
     forget(sql, position, &mut Room::endless())?;
     for it in &imported.turns {
-        let gone = "DELETE FROM messages WHERE run = ?1 RETURNING id";
-        for message in sql.all::<u64>(gone, [it.turn.run])? {
-            texts::release_of_message(sql, it.turn.run, message)?;
+        let messages = "SELECT id FROM messages WHERE run = ?1";
+        for message in sql.all::<u64>(messages, [it.turn.run])? {
+            texts::remove_message(sql, it.turn.run, message)?;
             tally.erased.messages += 1;
         }
     }

@@ -28,7 +28,7 @@ CREATE TABLE streams (
 
 -- `brought_with` is the number of the API key that an event, a blob or a request came with (`key_storage`); none for what came with no key.
 -- - `about` is what an event says that it is about, where it is looked for by that: a part of its payload, which goes with that.
--- - `payload` has its long texts in `texts`; `bytes` counts both, as JSON.
+-- - `payload` has its long texts in `texts`; `bytes` counts both, as JSON. `payload_digest` is what is left of one that was erased.
 CREATE TABLE events (
     position       INTEGER PRIMARY KEY,
     stream         INTEGER NOT NULL,
@@ -44,21 +44,23 @@ CREATE TABLE events (
     time           INTEGER NOT NULL,
     salt           BLOB,
     payload        BLOB,
-    payload_digest BLOB    NOT NULL,
+    payload_digest BLOB,
     hash           BLOB    NOT NULL,
     brought_with   INTEGER,
     about          TEXT,
     bytes          INTEGER NOT NULL,
     UNIQUE (stream, version)
 ) STRICT;
--- The long texts of payloads and messages, each once: `uses` counts the payloads. One goes with the last payload and message that has it.
+-- The long texts of payloads and messages, each once: `uses` counts the payloads. One goes with the last payload and message that has it. A text is
+-- in parts from `first` to `last`, which fill their pages.
 CREATE TABLE texts (
     number INTEGER PRIMARY KEY,
     text   BLOB    NOT NULL
 ) STRICT;
 CREATE TABLE text_uses (
     digest BLOB    NOT NULL PRIMARY KEY,
-    number INTEGER NOT NULL,
+    first  INTEGER NOT NULL,
+    last   INTEGER NOT NULL,
     uses   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX events_by_agent ON events (agent, position) WHERE agent IS NOT NULL;
@@ -477,16 +479,15 @@ CREATE TABLE messages (
     message BLOB    NOT NULL,
     bytes   INTEGER NOT NULL,
     PRIMARY KEY (run, id)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
--- The long texts of messages, which have them in `texts` as payloads do.
+-- The messages that have a long text, which is in `texts` as those of payloads are.
 CREATE TABLE message_texts (
+    digest  BLOB    NOT NULL,
     run     BLOB    NOT NULL,
     message INTEGER NOT NULL,
-    digest  BLOB    NOT NULL,
-    PRIMARY KEY (run, message, digest)
+    PRIMARY KEY (digest, run, message)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX message_texts_by_digest ON message_texts (digest);
 
 CREATE TABLE wakes (
     subject BLOB    NOT NULL,
@@ -537,10 +538,10 @@ CREATE TABLE recall (
 CREATE INDEX recall_by_note ON recall (note_id) WHERE note_id IS NOT NULL;
 CREATE INDEX recall_notes ON recall (agent) WHERE note_id IS NOT NULL;
 CREATE INDEX recall_notes_of_user ON recall (agent, user_id) WHERE note_id IS NOT NULL;
-CREATE VIRTUAL TABLE recall_index USING fts5 (agent, body, content = '', tokenize = 'unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE recall_index USING fts5 (body, agent, content = '', tokenize = 'unicode61 remove_diacritics 2');
 
 -- The words of notes once more, on their own: who looks for notes reads no word of a message, however often it was said.
-CREATE VIRTUAL TABLE notes_index USING fts5 (agent, body, content = '', tokenize = 'unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE notes_index USING fts5 (body, agent, content = '', tokenize = 'unicode61 remove_diacritics 2');
 
 -- How far the memory agent of a session's agent has read it, and the session in which that agent reads. What is due is in wakes.
 CREATE TABLE readings (

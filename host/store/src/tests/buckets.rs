@@ -1,6 +1,6 @@
 //! Buckets: what was written last is what they hold, and how much it is.
 
-use super::sample::{NOON, Sample, ada, begin, run, run_started, timer};
+use super::sample::{NOON, Sample, ada, begin, erase, run, run_started, timer};
 use crate::sql::Connection;
 use crate::{Kept, KeptBucket, KeptConnector, KeptDefinition};
 use domain::bucket::{BucketSize, WrittenEntry, WrittenValue};
@@ -160,9 +160,7 @@ async fn a_value_that_was_changed_is_found() {
 #[tokio::test]
 async fn what_was_erased_is_not_in_its_bucket_after_a_rebuild() {
     let (sample, own) = filled().await;
-    let erase = "UPDATE events SET payload = NULL, salt = NULL WHERE kind = 'keyvalue.written.v1' AND \
-         version = 3";
-    sample.store.execute(erase).await;
+    erase(&sample, "kind = 'keyvalue.written.v1' AND version = 3");
     sample.store.rebuild().await.unwrap();
     assert_eq!(
         sample

@@ -15,18 +15,28 @@ use uuid::Uuid;
 /// Turns that are counted.
 const TURNS: u64 = 400;
 /// Bytes of a turn of one word each way: the limit of all tables and indexes together.
-const BYTES_OF_TURN_MAX: u64 = 8_000;
+const BYTES_OF_TURN_MAX: u64 = 6_500;
+/// Characters of a long message, and the limit of the bytes that it adds with its full text.
+const MESSAGE_CHARS: usize = 4_096;
+const BYTES_OF_MESSAGE_MAX: u64 = 6_656;
+/// Prose of which long messages are made.
+const PROSE: &str = concat!(
+    include_str!("../../../../docs/guide/triggers-and-connectors.md"),
+    include_str!("../../../../docs/guide/tools-and-grants.md"),
+    include_str!("../../../../docs/guide/operating.md"),
+);
 
-/// A turn with the events and ids that the broker gives it: one word, one call, one word.
-async fn take_turns(sample: &Sample, turns: u64) {
+/// Turns with the events and ids that the broker gives them: a message, one call, one word.
+async fn take_turns(sample: &Sample, turns: u64, said: impl Fn(u64) -> String) {
     let mut last = None;
-    for _ in 0..turns {
+    for turn in 0..turns {
+        let words = said(turn);
         let run = RunId(Uuid::now_v7());
         let input = InputId(Uuid::now_v7());
         let first = last
             .as_ref()
             .map_or(1, |turn: &domain::turn::TurnNode| turn.last_message + 1);
-        let said = message(first, Role::User, "hello");
+        let said = message(first, Role::User, &words);
         let reply = message(first + 1, Role::Assistant, "hello");
         let node = turn_after(
             &sample.store,
@@ -36,7 +46,7 @@ async fn take_turns(sample: &Sample, turns: u64) {
         )
         .await;
         let accepted = Event::InputAccepted(InputAccepted {
-            message: Some(Draft::text(Role::User, "api", "hello")),
+            message: Some(Draft::text(Role::User, "api", &words)),
             user_id: ada(),
             ..InputAccepted::of(session(1), input, Source::Api, NOON)
         });
@@ -96,11 +106,13 @@ async fn take_turns(sample: &Sample, turns: u64) {
     }
 }
 
-#[tokio::test]
-async fn a_turn_of_one_word_each_way_takes_few_bytes() {
+/// The bytes of all tables and indexes, and a list of the largest.
+async fn bytes_of(said: impl Fn(u64) -> String) -> (u64, String) {
     let sample = Sample::new();
     begin(&sample).await;
-    take_turns(&sample, TURNS).await;
+    take_turns(&sample, TURNS, said).await;
+    let index = sample.store.recall(agent(1), None, "hello", 1);
+    index.await.unwrap();
     sample.store.close().await;
     let connection = Connection::open(sample.database()).unwrap();
     let text =
@@ -123,9 +135,31 @@ async fn a_turn_of_one_word_each_way_takes_few_bytes() {
         }
     }
     println!("{table}\n{:8} all", all / TURNS);
+    (all / TURNS, table)
+}
+
+/// Prose of 4 KiB, other for each turn.
+fn prose(turn: u64) -> String {
+    let places = usize::try_from(turn).unwrap() * 97;
+    let mut text = format!("{turn}:");
+    for word in PROSE.split_whitespace().cycle().skip(places) {
+        if text.len() + 1 + word.len() > MESSAGE_CHARS {
+            break;
+        }
+        text.push(' ');
+        text.push_str(word);
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_turn_and_a_long_message_take_few_bytes() {
+    let (turn, table) = bytes_of(|_| "hello".to_owned()).await;
+    assert!(turn <= BYTES_OF_TURN_MAX, "{turn} bytes a turn:{table}");
+    let (long, table) = bytes_of(prose).await;
+    let message = long - turn;
     assert!(
-        all / TURNS <= BYTES_OF_TURN_MAX,
-        "{} bytes a turn:{table}",
-        all / TURNS
+        message <= BYTES_OF_MESSAGE_MAX,
+        "{message} bytes a message:{table}"
     );
 }

@@ -129,7 +129,7 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
             false,
         ),
         (
-            "DELETE FROM recall WHERE id = (SELECT max(id) FROM recall)",
+            "DELETE FROM recall WHERE id = (SELECT max(id) FROM recall_index_docsize)",
             "recall",
             [0, 1, 0],
             true,
@@ -195,7 +195,7 @@ impl Store {
 async fn a_damaged_full_text_index_finds_everything_again_for_whoever_had_it_open() {
     for statement in [
         "DELETE FROM recall_index_data WHERE id > 10",
-        "DELETE FROM recall_index_docsize WHERE id = (SELECT max(id) FROM recall)",
+        "DELETE FROM recall_index_docsize WHERE id = (SELECT max(id) FROM recall_index_docsize)",
         "UPDATE recall_index_data SET block = x'00' WHERE id = 1",
         "INSERT INTO recall_index (recall_index) VALUES ('delete-all')",
     ] {

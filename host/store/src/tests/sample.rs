@@ -1,6 +1,7 @@
 //! Sample events: a small vocabulary in which the tests tell their stories.
 
 use crate::AgentFilter;
+use crate::sql::{Columns, Connection, Sql};
 use crate::{Commit, Committed, Expected, Options, Store};
 use domain::basis::{Basis, Documents, LimitsLeft};
 use domain::definition::DefinitionId;
@@ -87,6 +88,21 @@ pub(super) fn run(n: u128) -> RunId {
 
 pub(super) fn input(n: u128) -> InputId {
     InputId(Uuid::from_u128(0xd000 + n))
+}
+
+/// Erases the payloads of some events, without what follows from them.
+pub(super) fn erase(sample: &Sample, which: &str) {
+    let connection = Connection::open(sample.database()).unwrap();
+    let text = format!("SELECT position FROM events WHERE {which}");
+    let mut positions = connection.prepare(&text).unwrap();
+    let mut rows = positions.query([]).unwrap();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        found.push(row.uint(0).unwrap());
+    }
+    for position in found {
+        assert!(crate::event_row::erase(&Sql::new(&connection), position).unwrap());
+    }
 }
 
 /// An event that is about nothing in particular.

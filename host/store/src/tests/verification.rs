@@ -1,14 +1,14 @@
 //! Verification finds whatever was changed behind the store's back, and where.
 
 use super::recalling::note;
-use super::sample::{Sample, agent, begin, take_turn};
+use super::sample::{Sample, agent, begin, erase, take_turn};
 use crate::sql::{Columns, Connection, Sql};
 use crate::{Verification, verify};
 use domain::id::Stream;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-async fn tampered(statement: &str) -> Verification {
+async fn three_turns() -> Sample {
     let sample = Sample::new();
     begin(&sample).await;
     let mut turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
@@ -24,6 +24,11 @@ async fn tampered(statement: &str) -> Verification {
         (sound.events, sound.turns, sound.erased, sound.fault),
         (17, 3, 0, None)
     );
+    sample
+}
+
+async fn tampered(statement: &str) -> Verification {
+    let sample = three_turns().await;
     Connection::open(sample.database())
         .unwrap()
         .execute_batch(statement)
@@ -74,7 +79,7 @@ async fn a_changed_payload_is_found() {
         "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'hello', 'hallo') AS \
          BLOB) WHERE position = 3",
         3,
-        "payload",
+        "what it says",
     )
     .await;
 }
@@ -179,9 +184,20 @@ async fn a_stream_under_another_number_is_found() {
 }
 
 #[tokio::test]
+async fn a_payload_that_goes_without_its_digest_is_found() {
+    check(
+        "UPDATE events SET payload = NULL, salt = NULL WHERE position = 3",
+        3,
+        "hash",
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn an_erased_payload_leaves_the_chain_intact() {
-    let found =
-        tampered("UPDATE events SET payload = NULL, salt = NULL WHERE position IN (3, 8)").await;
+    let sample = three_turns().await;
+    erase(&sample, "position IN (3, 8)");
+    let found = sample.store.verify().await.unwrap();
     assert_eq!((found.events, found.erased), (17, 2));
     // What follows from it has to go with it: a purge sees to that.
     let fault = found.fault.unwrap();
@@ -197,13 +213,7 @@ async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
     let sample = Sample::new();
     begin(&sample).await;
     take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
-    sample
-        .store
-        .execute(
-            "UPDATE events SET payload = NULL, salt = NULL WHERE kind = \
-             'session.input.accepted.v1'",
-        )
-        .await;
+    erase(&sample, "kind = 'session.input.accepted.v1'");
     let events = sample
         .store
         .events(0, crate::EventFilter::default(), 100)
@@ -228,7 +238,7 @@ async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
 async fn a_damaged_turn_is_found_and_named() {
     for (statement, problem) in [
         (
-            "UPDATE messages SET message = CAST(replace(CAST(message AS TEXT), 'good evening', 'good day') AS BLOB)",
+            "UPDATE messages SET message = CAST(replace(CAST(message AS TEXT), 'good evening', 'good evenyng') AS BLOB)",
             "message 4 is not the one that it commits to",
         ),
         (

@@ -327,7 +327,7 @@ fn insert(
         ids: _,
         salt,
         payload,
-        payload_digest,
+        payload_digest: _,
         bytes,
         about,
     } = event;
@@ -354,7 +354,6 @@ fn insert(
             time: recorded.time,
             salt: salt.0,
             payload: payload.packed,
-            payload_digest,
             hash,
             brought_with: brought.and_then(|brought| brought.number_for(&recorded.actor)),
             about,
