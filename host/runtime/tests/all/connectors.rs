@@ -9,10 +9,12 @@ use domain::grant::Grant;
 use domain::ruling::Rule;
 use domain::secret::{Secret, Secrets};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// A connector with its configuration and its grant.
 struct Setting {
     fixture: Fixture,
+    connector: Arc<Component>,
     configuration: Value,
     grant: Grant,
     audit: CallAudit,
@@ -20,9 +22,11 @@ struct Setting {
 }
 
 impl Setting {
-    fn new(attack: &str) -> Self {
+    async fn new(attack: &str) -> Self {
+        let (fixture, connector) = Fixture::of("rogue-connector").await;
         Self {
-            fixture: Fixture::new(),
+            fixture,
+            connector,
             configuration: json!({ "attack": attack }),
             grant: Grant::default(),
             audit: CallAudit::default(),
@@ -30,9 +34,9 @@ impl Setting {
         }
     }
 
-    fn call<'a>(&'a self, component: &'a Component) -> ConnectorCall<'a> {
+    fn call(&self) -> ConnectorCall<'_> {
         ConnectorCall {
-            component,
+            component: &self.connector,
             grant: &self.grant,
             configuration: &self.configuration,
             deadline_ms: self.deadline_ms,
@@ -41,45 +45,29 @@ impl Setting {
     }
 
     async fn receive(&self, body: &str) -> Connected<Batch> {
-        let connector = self.fixture.load("rogue-connector").await;
         let call = VerifiedCall {
             headers: vec![("x-kind".to_owned(), "chat".to_owned())],
             query: vec![("page".to_owned(), "1".to_owned())],
             body: body.as_bytes().to_vec(),
         };
-        self.fixture
-            .runtime
-            .receive(self.call(&connector), call)
-            .await
+        self.fixture.runtime.receive(self.call(), call).await
     }
 
     async fn poll(&self, cursor: Option<&str>) -> Connected<Batch> {
-        let connector = self.fixture.load("rogue-connector").await;
-        self.fixture
-            .runtime
-            .poll(self.call(&connector), cursor)
-            .await
+        self.fixture.runtime.poll(self.call(), cursor).await
     }
 
     async fn send(&self, body: Body) -> Connected<String> {
-        let connector = self.fixture.load("rogue-connector").await;
         let message = Outgoing {
             chat: "7".to_owned(),
             body,
             idempotency_key: "key".to_owned(),
         };
-        self.fixture
-            .runtime
-            .send(self.call(&connector), &message)
-            .await
+        self.fixture.runtime.send(self.call(), &message).await
     }
 
     async fn fetch(&self, handle: &str) -> Connected<Vec<u8>> {
-        let connector = self.fixture.load("rogue-connector").await;
-        self.fixture
-            .runtime
-            .fetch(self.call(&connector), handle)
-            .await
+        self.fixture.runtime.fetch(self.call(), handle).await
     }
 }
 
@@ -101,7 +89,7 @@ fn text_of(batch: &Batch) -> &str {
 
 #[tokio::test]
 async fn a_connector_reads_polls_sends_and_fetches() {
-    let setting = Setting::new("");
+    let setting = Setting::new("").await;
     let received = returned(setting.receive("hello").await);
     assert_eq!(text_of(&received), "hello");
     assert_eq!(
@@ -126,17 +114,23 @@ async fn what_a_connector_returns_over_a_bound_is_not_taken() {
         ("forge", "`messages[0]`"),
         ("talk", "answer"),
     ] {
-        assert_refused(&Setting::new(attack).receive("").await.outcome, expected);
+        assert_refused(
+            &Setting::new(attack).await.receive("").await.outcome,
+            expected,
+        );
     }
-    assert_refused(&Setting::new("far").poll(None).await.outcome, "cursor");
-    let sent = Setting::new("forge").send(Body::Typing).await;
+    assert_refused(
+        &Setting::new("far").await.poll(None).await.outcome,
+        "cursor",
+    );
+    let sent = Setting::new("forge").await.send(Body::Typing).await;
     assert_refused(&sent.outcome, "`id` has a control character");
 }
 
 /// A file is larger than anything else that a guest hands over at once, and has a bound too.
 #[tokio::test]
 async fn a_file_of_eight_mebibytes_is_fetched_and_none_larger() {
-    let setting = Setting::new("");
+    let setting = Setting::new("").await;
     let largest = 8 << 20;
     let file = returned(setting.fetch(&largest.to_string()).await);
     assert_eq!(file.len(), largest);
@@ -149,7 +143,7 @@ async fn a_file_of_eight_mebibytes_is_fetched_and_none_larger() {
 
 #[tokio::test]
 async fn a_connector_that_does_not_stop_is_stopped_and_it_is_on_record() {
-    let mut spinning = Setting::new("spin");
+    let mut spinning = Setting::new("spin").await;
     spinning.grant.limits = limits(|it| it.cpu_ms_max = 50);
     let polled = spinning.poll(None).await;
     assert_eq!(polled.outcome, Outcome::OutOfCpu);
@@ -161,10 +155,10 @@ async fn a_connector_that_does_not_stop_is_stopped_and_it_is_on_record() {
         (decision.capability.as_str(), decision.detail.as_str()),
         ("connectors.call", "cpuMsMax")
     );
-    let mut sleeping = Setting::new("sleep");
+    let mut sleeping = Setting::new("sleep").await;
     sleeping.deadline_ms = 100;
     assert_eq!(sleeping.poll(None).await.outcome, Outcome::TimedOut);
-    let trapped = Setting::new("trap").send(Body::Typing).await.outcome;
+    let trapped = Setting::new("trap").await.send(Body::Typing).await.outcome;
     assert_trapped(&trapped);
 }
 
@@ -172,7 +166,7 @@ async fn a_connector_that_does_not_stop_is_stopped_and_it_is_on_record() {
 /// record.
 #[tokio::test]
 async fn a_connector_has_what_is_granted_and_nothing_else() {
-    let mut setting = Setting::new("sense");
+    let mut setting = Setting::new("sense").await;
     let variable = ("REGION".to_owned(), "eu".to_owned());
     setting.grant.environment = [variable].into();
     let sensed = returned(setting.poll(None).await);
@@ -195,15 +189,14 @@ async fn a_connector_has_what_is_granted_and_nothing_else() {
 
 #[tokio::test]
 async fn a_connectors_own_errors_are_results_and_secrets_stay_in() {
-    let polled = Setting::new("refused").poll(None).await;
+    let polled = Setting::new("refused").await.poll(None).await;
     let gone = ConnectorFailure::Unauthorised("the token is gone".to_owned());
     assert_eq!(polled.outcome, Outcome::Returned(Err(gone)));
     let secret = Secret::parse("a-secret-of-the-host").unwrap();
     let secrets = Secrets::new([("token".to_owned(), secret)]);
-    let setting = Setting {
-        fixture: Fixture::with(|config| config.secrets = secrets),
-        ..Setting::new("")
-    };
+    let mut setting = Setting::new("").await;
+    setting.fixture = Fixture::with(|config| config.secrets = secrets);
+    setting.connector = setting.fixture.load("rogue-connector").await;
     let received = returned(setting.receive("it is a-secret-of-the-host").await);
     let text = text_of(&received);
     assert!(!text.contains("a-secret-of-the-host"), "{text}");
@@ -212,15 +205,15 @@ async fn a_connectors_own_errors_are_results_and_secrets_stay_in() {
 /// A connector of the first version of the interface takes and sends texts.
 #[tokio::test]
 async fn a_connector_of_0_1_0_is_served() {
-    let setting = Setting::new("");
-    let connector = setting.fixture.load("older-connector").await;
-    assert_eq!(connector.wit_version(), "0.1.0");
+    let mut setting = Setting::new("").await;
+    setting.connector = setting.fixture.load("older-connector").await;
+    assert_eq!(setting.connector.wit_version(), "0.1.0");
     let runtime = &setting.fixture.runtime;
     let call = VerifiedCall {
         body: b"hello".to_vec(),
         ..VerifiedCall::default()
     };
-    let received = returned(runtime.receive(setting.call(&connector), call).await);
+    let received = returned(runtime.receive(setting.call(), call).await);
     assert_eq!(text_of(&received), "hello");
     assert_eq!(received.messages[0].chat, "back");
     let message = |body: Body| Outgoing {
@@ -229,12 +222,12 @@ async fn a_connector_of_0_1_0_is_served() {
         idempotency_key: "key".to_owned(),
     };
     let text = message(Body::Text("hi".to_owned()));
-    let sent = runtime.send(setting.call(&connector), &text).await;
+    let sent = runtime.send(setting.call(), &text).await;
     assert_eq!(returned(sent), "7:hi");
     let typing = message(Body::Typing);
-    let typing = runtime.send(setting.call(&connector), &typing).await;
+    let typing = runtime.send(setting.call(), &typing).await;
     assert!(is_rejected(&typing));
-    let fetched = runtime.fetch(setting.call(&connector), "1").await;
+    let fetched = runtime.fetch(setting.call(), "1").await;
     assert!(is_rejected(&fetched));
 }
 

@@ -15,6 +15,10 @@ fn entries(fixture: &Fixture) -> Vec<PathBuf> {
         .collect()
 }
 
+fn wat(text: &str) -> Vec<u8> {
+    wat::parse_str(text).unwrap()
+}
+
 async fn refused(fixture: &Fixture, wasm: Vec<u8>, expected: &str) {
     let error = fixture.runtime.load(wasm).await.unwrap_err();
     assert!(error.to_string().contains(expected), "{error}");
@@ -23,21 +27,15 @@ async fn refused(fixture: &Fixture, wasm: Vec<u8>, expected: &str) {
 #[tokio::test]
 async fn what_is_not_a_component_is_refused_by_what_it_is() {
     let fixture = Fixture::new();
-    refused(&fixture, Vec::new(), "an empty file").await;
-    refused(
-        &fixture,
-        b"hello, world".to_vec(),
-        "does not begin like WebAssembly",
-    )
-    .await;
-    refused(&fixture, b"\x7fELF\x02\x01\x01".to_vec(), "machine code").await;
-    refused(&fixture, b"(component)".to_vec(), "text").await;
-    refused(
-        &fixture,
-        wat::parse_str("(module)").unwrap(),
-        "a core module: build it",
-    )
-    .await;
+    for (wasm, expected) in [
+        (Vec::new(), "an empty file"),
+        (b"hello, world".to_vec(), "does not begin like WebAssembly"),
+        (b"\x7fELF\x02\x01\x01".to_vec(), "machine code"),
+        (b"(component)".to_vec(), "text"),
+        (wat("(module)"), "a core module: build it"),
+    ] {
+        refused(&fixture, wasm, expected).await;
+    }
     let whole = program("echo");
     for cut in [9, 1_000, whole.len() / 2] {
         refused(&fixture, whole[..cut].to_vec(), "cut short").await;
@@ -62,19 +60,9 @@ async fn a_component_that_is_too_large_is_refused_before_it_is_looked_at() {
 #[tokio::test]
 async fn a_component_of_another_world_is_refused_by_what_it_exports() {
     let fixture = Fixture::new();
-    refused(
-        &fixture,
-        wat::parse_str("(component)").unwrap(),
-        "but nothing",
-    )
-    .await;
+    refused(&fixture, wat("(component)"), "but nothing").await;
     let other = r#"(component (component $c) (instance $i (instantiate $c)) (export "acme:other/thing@1.0.0" (instance $i)))"#;
-    refused(
-        &fixture,
-        wat::parse_str(other).unwrap(),
-        "but acme:other/thing@1.0.0",
-    )
-    .await;
+    refused(&fixture, wat(other), "but acme:other/thing@1.0.0").await;
 }
 
 #[tokio::test]
@@ -94,14 +82,14 @@ async fn a_component_says_which_version_of_the_interface_it_is_built_for() {
         (export "agent-host:plugin/agent@0.2.0" (instance $i)))"#;
     refused(
         &fixture,
-        wat::parse_str(twofold).unwrap(),
+        wat(twofold),
         "`agent-host:plugin/agent@0.1.0` and `agent-host:plugin/agent@0.2.0`: make a component of \
          each",
     )
     .await;
     let hollow = r#"(component (component $c) (instance $i (instantiate $c))
         (export "agent-host:plugin/trigger@0.2.0" (instance $i)))"#;
-    let hollow = fixture.runtime.load(wat::parse_str(hollow).unwrap()).await;
+    let hollow = fixture.runtime.load(wat(hollow)).await;
     assert!(matches!(hollow, Err(LoadError::Incompatible(_))));
 }
 
