@@ -13,6 +13,7 @@
 //!   the broker's `schemas.rs`
 //!   compares documents with them
 //! - error codes, what each says of another try, and their categories: `error_code.rs`
+//! - fields of JSON objects, with their places: `fields.rs`
 //! - files that a user hands over: `file.rs`; widgets that take files are in
 //!   `work/widget/upload.rs`
 //! - limits of a turn, a step or an input, and ranges of configured numbers: `limits.rs`,
@@ -28,6 +29,7 @@ pub mod clock;
 pub mod difference;
 pub mod digest;
 pub mod error_code;
+pub(crate) mod fields;
 pub mod file;
 pub mod id;
 pub mod json;

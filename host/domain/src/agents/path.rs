@@ -25,6 +25,7 @@ mod subtree;
 mod target;
 
 use crate::access::user::{RESERVED_WORDS, USER_BYTES_MAX, UserId};
+use crate::values::shown::escaped;
 use crate::values::text::{serde_as_text, words};
 pub use config::{
     AGENT_NAME_BYTES_MAX, AgentConfig, AgentConfigError, DESCRIPTION_BYTES_MAX, PROMPT_BYTES_MAX,
@@ -39,8 +40,8 @@ pub use rules::{
     PATH_RULES_MAX, PathAccess, PathPermit, PathRule, PathRules, PathVerdict, TooManyRules,
     UserRule, UserRules,
 };
+use segment::fault_of_user;
 pub use segment::{ConnectorName, Name, NotASegment, SegmentFault, Tag};
-use segment::{fault_of_user, shown};
 use std::fmt;
 use std::str::{FromStr, Split};
 pub use subtree::{Subtree, SubtreeError};
@@ -378,7 +379,7 @@ impl<'a> Reader<'a> {
         PathError::Segment {
             path: self.shown(),
             place: self.place,
-            segment: shown(segment),
+            segment: escaped(segment),
             fault,
             allowed,
         }
@@ -468,7 +469,9 @@ impl FromStr for AgentPath {
             return Err(PathError::TooLong { bytes: text.len() });
         }
         let Some(inside) = text.strip_prefix('/') else {
-            return Err(PathError::NotAbsolute { given: shown(text) });
+            return Err(PathError::NotAbsolute {
+                given: escaped(text),
+            });
         };
         let segments = inside.split('/').count();
         if segments > PATH_SEGMENTS_MAX {

@@ -90,7 +90,7 @@ pub fn read(document: &OldSessions, now: Timestamp) -> Result<Vec<OldSession>, I
     let mut conversations: HashMap<ConversationId, (UserId, usize)> = HashMap::new();
     let mut sessions = Vec::with_capacity(document.sessions.len());
     for (place, value) in document.sessions.iter().enumerate() {
-        let fields = Fields::new(value, format!("/sessions/{place}"))?;
+        let fields = Fields::of(0, format!("/sessions/{place}"), value)?;
         let session = OldSession::read(
             &fields,
             place,
@@ -201,7 +201,7 @@ impl OldAction {
         }
         let word = |name| {
             fields
-                .text(name, 1..=ID_BYTES_MAX)
+                .text_of(name, 1..=ID_BYTES_MAX)
                 .map(|text| text.map(str::to_owned))
         };
         Ok(Self {
@@ -255,14 +255,14 @@ impl OldItem {
     ) -> Result<Self, ImportFault> {
         fields.at_most(INPUT_BYTES_MAX)?;
         let id = fields
-            .text("id", 1..=ID_BYTES_MAX)?
+            .text_of("id", 1..=ID_BYTES_MAX)?
             .map_or_else(|| unnamed(place), str::to_owned);
         let shown = fields
             .object("client_action")?
             .map(|action| OldAction::read(&action))
             .transpose()?;
         let said = fields
-            .text("agent_prompt", 0..=INPUT_BYTES_MAX)?
+            .text_of("agent_prompt", 0..=INPUT_BYTES_MAX)?
             .map(Value::from);
         let prompt = said
             .or_else(|| shown.as_ref().map(OldAction::prompt))
@@ -330,7 +330,7 @@ fn answered(
         return Ok(None);
     };
     let stamped = wrapping.time("timestamp", from..=to)?;
-    let is_skipped = wrapping.text("validation_status", 0..=ID_BYTES_MAX)? == Some("skipped");
+    let is_skipped = wrapping.text_of("validation_status", 0..=ID_BYTES_MAX)? == Some("skipped");
     let response = match wrapping.value("response") {
         Some(response) => response.clone(),
         None if is_skipped => json!({ "skipped": true }),

@@ -23,6 +23,15 @@ pub fn is_hidden(char: char) -> bool {
         )
 }
 
+/// Characters of a text that an error repeats.
+const BEGINNING_CHARS_MAX: usize = 64;
+
+/// Returns the beginning of a text, escaped, as an error repeats it.
+pub(crate) fn escaped(text: &str) -> String {
+    let text = text.chars().take(BEGINNING_CHARS_MAX);
+    text.flat_map(char::escape_debug).collect()
+}
+
 /// Text with every character visible: hidden and unprintable characters are written as numbers. At
 /// most so many characters of it.
 #[must_use]

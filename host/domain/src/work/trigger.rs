@@ -30,6 +30,7 @@ mod zone;
 
 use crate::values::backoff::Backoff;
 use crate::values::id::TriggerId;
+use crate::values::shown::escaped;
 use crate::values::text::{serde_as_text, wrapped_text};
 pub use breaker::*;
 pub use cloud_event::*;
@@ -173,8 +174,6 @@ pub const EVENT_DATA_BYTES_MAX: usize = 64 << 10;
 
 // Names of triggers and of their targets.
 
-/// Characters of a text that an error repeats.
-const SHOWN_CHARS_MAX: usize = 64;
 /// The form of a name.
 const FORM: &str = "1 to 64 of `a-z`, `0-9`, `-` and `_`";
 const _: () = assert!(TRIGGER_NAME_BYTES_MAX == 64);
@@ -204,11 +203,7 @@ macro_rules! names {
                     Ok(Self(text.to_owned()))
                 } else {
                     Err(NotATriggerName {
-                        given: text
-                            .chars()
-                            .take(SHOWN_CHARS_MAX)
-                            .flat_map(char::escape_debug)
-                            .collect(),
+                        given: escaped(text),
                         of: $of,
                     })
                 }

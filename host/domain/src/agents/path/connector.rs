@@ -1,8 +1,8 @@
 //! Connector keys: the id under which a connector knows a user, and the destination of replies. A
 //! service's name for a person is never part of a path.
 
-use super::segment::shown;
 use super::{AgentPath, ConnectorName, NotASegment};
+use crate::values::shown::escaped;
 use crate::values::text::serde_as_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -94,7 +94,7 @@ impl FromStr for ConnectorKey {
     fn from_str(text: &str) -> Result<Self, ConnectorKeyError> {
         let (connector, external_id) = text
             .split_once(':')
-            .ok_or_else(|| ConnectorKeyError::NoColon(shown(text)))?;
+            .ok_or_else(|| ConnectorKeyError::NoColon(escaped(text)))?;
         Self::new(connector.parse()?, external_id)
     }
 }

@@ -2,6 +2,7 @@
 //! name.
 
 use super::{AgentPath, Folder, Root, Suffix};
+use crate::values::shown::escaped;
 use crate::values::text::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,7 @@ impl FromStr for PathKind {
     type Err = NotAKind;
 
     fn from_str(text: &str) -> Result<Self, NotAKind> {
-        Self::from_word(text).ok_or_else(|| NotAKind(super::segment::shown(text)))
+        Self::from_word(text).ok_or_else(|| NotAKind(escaped(text)))
     }
 }
 

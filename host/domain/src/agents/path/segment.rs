@@ -2,12 +2,10 @@
 
 use super::{CONNECTOR_NAME_BYTES_MAX, NAME_BYTES_MAX};
 use crate::access::user::RESERVED_WORDS;
+use crate::values::shown::escaped;
 use crate::values::text::{serde_as_text, wrapped_text};
 use std::fmt;
 use std::str::FromStr;
-
-/// Letters of a text that an error repeats.
-const SHOWN_CHARS_MAX: usize = 64;
 
 /// The fault in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +85,7 @@ macro_rules! segments {
             type Err = NotASegment;
 
             fn from_str(text: &str) -> Result<Self, NotASegment> {
-                Self::check(text).map_err(|fault| NotASegment { given: shown(text), fault, allowed: concat!("it has to be ", $form) })
+                Self::check(text).map_err(|fault| NotASegment { given: escaped(text), fault, allowed: concat!("it has to be ", $form) })
             }
         }
 
@@ -159,12 +157,4 @@ pub(super) fn fault_of_user(text: &str) -> SegmentFault {
     check(text, crate::access::user::USER_BYTES_MAX, is_of_name)
         .err()
         .unwrap_or(SegmentFault::Beginning)
-}
-
-/// Returns the beginning of a text, as an error repeats it.
-pub(super) fn shown(text: &str) -> String {
-    text.chars()
-        .take(SHOWN_CHARS_MAX)
-        .flat_map(char::escape_debug)
-        .collect()
 }

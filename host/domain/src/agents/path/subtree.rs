@@ -1,8 +1,8 @@
 //! Subtrees: patterns for the paths of a rule.
 
-use super::segment::shown;
 use super::{AgentPath, Folder, PATH_BYTES_MAX, PathError};
 use crate::access::user::UserId;
+use crate::values::shown::escaped;
 use crate::values::text::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
@@ -125,7 +125,7 @@ impl FromStr for Subtree {
             .strip_suffix(AND_BELOW)
             .map_or((text, Reach::Alone), |base| (base, Reach::AndBelow));
         if base.contains('*') {
-            return Err(SubtreeError::Star(shown(text)));
+            return Err(SubtreeError::Star(escaped(text)));
         }
         match (is_place(base), reach) {
             (true, Reach::AndBelow) => {}

@@ -2,6 +2,7 @@
 
 use super::{AgentPath, PathError, Root};
 use crate::values::id::AgentId;
+use crate::values::shown::escaped;
 use crate::values::text::words;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -70,7 +71,7 @@ impl FromStr for PostTarget {
         }
         text.parse()
             .map(Self::Agent)
-            .map_err(|_| PostTargetError::NotAnId(super::segment::shown(text)))
+            .map_err(|_| PostTargetError::NotAnId(escaped(text)))
     }
 }
 
@@ -138,6 +139,6 @@ impl FromStr for FetchStrategy {
     type Err = NotAStrategy;
 
     fn from_str(text: &str) -> Result<Self, NotAStrategy> {
-        Self::from_word(text).ok_or_else(|| NotAStrategy(super::segment::shown(text)))
+        Self::from_word(text).ok_or_else(|| NotAStrategy(escaped(text)))
     }
 }

@@ -1,5 +1,6 @@
 //! Heads of files in YAML: the texts at the top of a mapping. Nested values are skipped.
 
+use crate::values::shown::escaped;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 use std::collections::BTreeMap;
 
@@ -9,8 +10,6 @@ const BYTES_MAX: usize = 16 << 10;
 const DEPTH_MAX: usize = 16;
 /// The line before and after a head.
 const FENCE: &str = "---";
-/// Characters shown of a key, and of a YAML parser's message.
-const SHOWN_CHARS_MAX: usize = 80;
 
 /// The reason why a head cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -121,7 +120,7 @@ impl Reading {
 
     fn set(&mut self, key: String, value: &str) -> Result<(), HeadFault> {
         if self.fields.contains_key(&key) {
-            return Err(HeadFault::Twice(shown(&key)));
+            return Err(HeadFault::Twice(escaped(&key)));
         }
         self.fields.insert(key, value.to_owned());
         Ok(())
@@ -141,13 +140,8 @@ fn text_of(value: &str, style: ScalarStyle) -> String {
 fn malformed(error: &ScanError) -> HeadFault {
     HeadFault::Malformed {
         line: error.marker().line(),
-        said: shown(error.info()),
+        said: escaped(error.info()),
     }
-}
-
-fn shown(text: &str) -> String {
-    let text = text.chars().take(SHOWN_CHARS_MAX);
-    text.flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]

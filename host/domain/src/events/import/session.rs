@@ -6,6 +6,7 @@ use crate::access::user::UserId;
 use crate::agents::definition::SESSION_TIME_LIMIT_S_MAX;
 use crate::agents::session::{EndStatus, PastSession};
 use crate::events::agent::end_session::EXPIRED;
+use crate::values::fields::{self, FieldFault, kind};
 use crate::values::id::{ConversationId, SessionId};
 use crate::values::text::words;
 use crate::values::time::Timestamp;
@@ -126,7 +127,7 @@ impl OldSession {
             .object("pending_action")?
             .map(|action| OldAction::read(&action))
             .transpose()?;
-        let current = fields.text("current_item_id", 1..=ID_BYTES_MAX)?;
+        let current = fields.text_of("current_item_id", 1..=ID_BYTES_MAX)?;
         let mut items = items(fields, started_at, completed_at.unwrap_or(latest))?;
         if let Some(action) = &pending {
             put_on_record(&mut items, action, current);
@@ -169,7 +170,7 @@ impl OldSession {
             started_at,
             completed_at,
             terminated_reason: fields
-                .text("terminated_reason", 0..=REASON_BYTES_MAX)?
+                .text_of("terminated_reason", 0..=REASON_BYTES_MAX)?
                 .map(str::to_owned),
             config: config.map(|config| config.map().clone()),
             // 0 means none, as in the old system.
@@ -303,7 +304,7 @@ fn items(fields: &Fields<'_>, from: Timestamp, to: Timestamp) -> Result<Vec<OldI
     let mut items = Vec::new();
     let mut last = 0;
     let mut places: HashMap<String, usize> = HashMap::new();
-    for (at, entry) in fields.objects("items", ITEMS_MAX)?.iter().enumerate() {
+    for (at, entry) in fields.few_objects("items", ITEMS_MAX)?.iter().enumerate() {
         let sequence = entry.whole("sequence", 0..=u64::from(u32::MAX))?;
         if let Some(sequence) = sequence {
             if at > 0 && sequence <= last {
@@ -358,41 +359,18 @@ fn put_on_record(items: &mut Vec<OldItem>, action: &OldAction, current: Option<&
     items.push(OldItem::of_pending(action.clone(), id.unwrap_or_default()));
 }
 
-// The fields of an object of an old document, read with their places, so that a fault can name its
-// place.
+/// An object of an old document.
+pub(super) type Fields<'a> = fields::Fields<'a, ImportFault>;
 
-/// An object, and its place in the document.
-#[derive(Debug)]
-pub(super) struct Fields<'a> {
-    map: &'a Map<String, Value>,
-    at: String,
+impl FieldFault for ImportFault {
+    const MISSING: &'static str = "it is missing, and every one has it";
+
+    fn new(_: usize, field: String, message: String) -> Self {
+        Self { field, message }
+    }
 }
 
 impl<'a> Fields<'a> {
-    /// An object at a place.
-    pub(super) fn new(value: &'a Value, at: String) -> Result<Self, ImportFault> {
-        let Value::Object(map) = value else {
-            return Err(ImportFault {
-                message: format!("an object is needed, this is {}", kind(value)),
-                field: at,
-            });
-        };
-        Ok(Self { map, at })
-    }
-
-    /// Returns a fault of one of its fields, or of the object itself if the name is empty.
-    pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> ImportFault {
-        let field = if name.is_empty() {
-            self.at.clone()
-        } else {
-            format!("{}/{name}", self.at)
-        };
-        ImportFault {
-            field,
-            message: message.into(),
-        }
-    }
-
     /// The present name of two alternative field names; the first if both are missing.
     pub(super) fn named(&self, name: &'static str, other: &'static str) -> &'static str {
         if self.value(name).is_none() && self.value(other).is_some() {
@@ -402,52 +380,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field; none when it is missing or null.
-    pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
-        self.map.get(name).filter(|value| !value.is_null())
-    }
-
-    /// All fields.
-    pub(super) fn map(&self) -> &'a Map<String, Value> {
-        self.map
-    }
-
-    fn needed(&self, name: &str) -> ImportFault {
-        self.fault(name, "it is missing, and every one has it")
-    }
-
-    /// A text of so many bytes.
-    pub(super) fn text(
-        &self,
-        name: &str,
-        bytes: RangeInclusive<usize>,
-    ) -> Result<Option<&'a str>, ImportFault> {
-        let Some(value) = self.value(name) else {
-            return Ok(None);
-        };
-        let text = value.as_str().ok_or_else(|| {
-            self.fault(name, format!("a text is needed, this is {}", kind(value)))
-        })?;
-        if bytes.contains(&text.len()) {
-            return Ok(Some(text));
-        }
-        let (least, most) = bytes.into_inner();
-        Err(self.fault(
-            name,
-            format!(
-                "a text of {least} to {most} bytes is needed, this one has {}",
-                text.len()
-            ),
-        ))
-    }
-
-    /// A required text.
+    /// A required text of so many bytes.
     pub(super) fn text_needed(
         &self,
         name: &str,
         bytes: RangeInclusive<usize>,
     ) -> Result<&'a str, ImportFault> {
-        self.text(name, bytes)?.ok_or_else(|| self.needed(name))
+        self.needed(name, self.text_of(name, bytes)?)
     }
 
     /// Parses the text of a field; none if it is missing.
@@ -455,12 +394,11 @@ impl<'a> Fields<'a> {
         &self,
         name: &str,
     ) -> Result<Option<T>, ImportFault> {
-        let text = self.text(name, 0..=usize::MAX)?;
-        text.map(|text| {
+        let parse = |text: &str| {
             text.parse()
                 .map_err(|error: T::Err| self.fault(name, error.to_string()))
-        })
-        .transpose()
+        };
+        self.text(name)?.map(parse).transpose()
     }
 
     /// Parses the text of a field that is required.
@@ -468,7 +406,7 @@ impl<'a> Fields<'a> {
         &self,
         name: &str,
     ) -> Result<T, ImportFault> {
-        self.parsed(name)?.ok_or_else(|| self.needed(name))
+        self.needed(name, self.parsed(name)?)
     }
 
     /// A time within this range.
@@ -490,19 +428,6 @@ impl<'a> Fields<'a> {
             format!("it is {time}, which is after {latest}, by when it must have been")
         };
         Err(self.fault(name, message))
-    }
-
-    /// Yes or no.
-    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, ImportFault> {
-        let Some(value) = self.value(name) else {
-            return Ok(None);
-        };
-        value.as_bool().map(Some).ok_or_else(|| {
-            self.fault(
-                name,
-                format!("true or false is needed, this is {}", kind(value)),
-            )
-        })
     }
 
     /// A whole number.
@@ -531,36 +456,21 @@ impl<'a> Fields<'a> {
             .ok_or_else(no)
     }
 
-    /// An object in it.
-    pub(super) fn object(&self, name: &str) -> Result<Option<Self>, ImportFault> {
-        self.value(name)
-            .map(|value| Fields::new(value, format!("{}/{name}", self.at)))
-            .transpose()
-    }
-
-    /// A list of objects in it.
-    pub(super) fn objects(&self, name: &str, most: usize) -> Result<Vec<Self>, ImportFault> {
-        let Some(value) = self.value(name) else {
-            return Ok(Vec::new());
-        };
-        let list = value.as_array().ok_or_else(|| {
-            self.fault(name, format!("a list is needed, this is {}", kind(value)))
-        })?;
-        if list.len() > most {
-            return Err(self.fault(
-                name,
-                format!("at most {most} are taken, these are {}", list.len()),
-            ));
+    /// A list of so many objects in it.
+    pub(super) fn few_objects(&self, name: &str, most: usize) -> Result<Vec<Self>, ImportFault> {
+        let count = self
+            .typed(name, "a list", Value::as_array)?
+            .map_or(0, Vec::len);
+        if count > most {
+            let message = format!("at most {most} are taken, these are {count}");
+            return Err(self.fault(name, message));
         }
-        list.iter()
-            .enumerate()
-            .map(|(n, value)| Fields::new(value, format!("{}/{name}/{n}", self.at)))
-            .collect()
+        self.objects(name)
     }
 
     /// Refuses a value with more bytes of JSON than this.
     pub(super) fn at_most(&self, bytes: usize) -> Result<(), ImportFault> {
-        let is = serde_json::to_vec(self.map).map_or(0, |json| json.len());
+        let is = serde_json::to_vec(self.map()).map_or(0, |json| json.len());
         if is > bytes {
             Err(self.fault(
                 "",
@@ -578,16 +488,5 @@ pub(super) fn shown(value: &Value) -> String {
         value.to_string()
     } else {
         kind(value).to_owned()
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }

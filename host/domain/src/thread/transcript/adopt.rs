@@ -9,12 +9,12 @@
 
 mod build;
 
-use super::line::kind;
 use super::{Header, LeftOut, PassedOver, Reading, Transcript, TranscriptFault, TranscriptTurn};
 use crate::thread::message::{Part, Role};
 use crate::thread::model::Usage;
 use crate::thread::turn::TurnEnd;
 use crate::values::digest::{Digest, Salt};
+use crate::values::fields::kind;
 use crate::values::id::SessionId;
 use crate::values::time::Timestamp;
 use serde_json::Value;

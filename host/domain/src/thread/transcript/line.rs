@@ -3,6 +3,7 @@
 use super::{
     FILE_BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, TranscriptFault, Unwritable, WORD_BYTES_MAX,
 };
+use crate::values::fields::{self, FieldFault, kind};
 use crate::values::json::{self, DEPTH_MAX};
 use crate::values::time::Timestamp;
 use serde_json::{Map, Value};
@@ -167,90 +168,40 @@ pub(super) fn lines(
 impl Line {
     /// The line's own fields.
     pub(super) fn fields(&self) -> Fields<'_> {
-        Fields {
-            line: self.number,
-            at: String::new(),
-            map: &self.map,
-        }
+        Fields::new(self.number, String::new(), &self.map)
     }
 }
 
 /// The fields of an object in a line.
-#[derive(Debug, Clone)]
-pub(super) struct Fields<'a> {
-    line: usize,
-    at: String,
-    map: &'a Map<String, Value>,
+pub(super) type Fields<'a> = fields::Fields<'a, TranscriptFault>;
+
+impl FieldFault for TranscriptFault {
+    const MISSING: &'static str =
+        "it is missing, and every line of this type has it: add it, or take the line out";
+
+    fn new(line: usize, field: String, message: String) -> Self {
+        Self {
+            line,
+            field,
+            message,
+        }
+    }
 }
 
 impl<'a> Fields<'a> {
-    /// Returns a fault of a field, or of the object itself for an empty name.
-    pub(super) fn fault(&self, name: &str, message: impl Into<String>) -> TranscriptFault {
-        let field = if name.is_empty() {
-            self.at.clone()
-        } else {
-            format!("{}/{name}", self.at)
-        };
-        TranscriptFault {
-            line: self.line,
-            field,
-            message: message.into(),
-        }
-    }
-
-    /// A field; none when it is missing or null.
-    pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
-        self.map.get(name).filter(|value| !value.is_null())
-    }
-
-    /// The object as it is.
-    pub(super) fn map(&self) -> &'a Map<String, Value> {
-        self.map
-    }
-
-    fn needed(&self, name: &str) -> TranscriptFault {
-        self.fault(
-            name,
-            "it is missing, and every line of this type has it: add it, or take the line out",
-        )
-    }
-
-    /// A text.
-    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, TranscriptFault> {
-        let Some(value) = self.value(name) else {
-            return Ok(None);
-        };
-        let text = value.as_str().ok_or_else(|| {
-            self.fault(name, format!("a text is needed, this is {}", kind(value)))
-        })?;
-        Ok(Some(text))
-    }
-
     /// A required text.
     pub(super) fn text_needed(&self, name: &str) -> Result<&'a str, TranscriptFault> {
-        self.text(name)?.ok_or_else(|| self.needed(name))
+        self.needed(name, self.text(name)?)
     }
 
     /// A text of 1 to [`WORD_BYTES_MAX`] bytes.
     pub(super) fn short_text(&self, name: &str) -> Result<Option<&'a str>, TranscriptFault> {
-        let Some(word) = self.text(name)? else {
-            return Ok(None);
-        };
-        if (1..=WORD_BYTES_MAX).contains(&word.len()) {
-            return Ok(Some(word));
-        }
-        Err(self.fault(
-            name,
-            format!(
-                "a text of 1 to {WORD_BYTES_MAX} bytes is needed, this one has {}",
-                word.len()
-            ),
-        ))
+        self.text_of(name, 1..=WORD_BYTES_MAX)
     }
 
     /// A required text of 1 to [`WORD_BYTES_MAX`] bytes.
     pub(super) fn word_needed(&self, name: &str) -> Result<&'a str, TranscriptFault> {
-        self.short_text(name)?.ok_or_else(|| self.needed(name))
+        self.needed(name, self.short_text(name)?)
     }
 
     /// A time in ISO 8601.
@@ -269,89 +220,18 @@ impl<'a> Fields<'a> {
 
     /// A required time.
     pub(super) fn time_needed(&self, name: &str) -> Result<Timestamp, TranscriptFault> {
-        self.time(name)?.ok_or_else(|| self.needed(name))
+        self.needed(name, self.time(name)?)
     }
 
     /// A whole number, at least 0; 0 if it is missing.
     pub(super) fn count(&self, name: &str) -> Result<u64, TranscriptFault> {
-        let Some(value) = self.value(name) else {
-            return Ok(0);
-        };
-        let whole = value.as_u64();
-        whole.ok_or_else(|| {
-            self.fault(
-                name,
-                format!(
-                    "a whole number from 0 on is needed, this is {}",
-                    kind(value)
-                ),
-            )
-        })
-    }
-
-    /// Yes or no; no if it is missing.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, TranscriptFault> {
-        let Some(value) = self.value(name) else {
-            return Ok(false);
-        };
-        value.as_bool().ok_or_else(|| {
-            self.fault(
-                name,
-                format!("true or false is needed, this is {}", kind(value)),
-            )
-        })
-    }
-
-    /// An object in it.
-    pub(super) fn object(&self, name: &str) -> Result<Option<Self>, TranscriptFault> {
-        self.value(name)
-            .map(|value| self.inner(name, value))
-            .transpose()
+        let count = self.typed(name, "a whole number from 0 on", Value::as_u64)?;
+        Ok(count.unwrap_or_default())
     }
 
     /// A required object.
     pub(super) fn object_needed(&self, name: &str) -> Result<Self, TranscriptFault> {
-        self.object(name)?.ok_or_else(|| self.needed(name))
-    }
-
-    /// A list of objects in it.
-    pub(super) fn objects(&self, name: &str) -> Result<Vec<Self>, TranscriptFault> {
-        let Some(value) = self.value(name) else {
-            return Ok(Vec::new());
-        };
-        let list = value.as_array().ok_or_else(|| {
-            self.fault(name, format!("a list is needed, this is {}", kind(value)))
-        })?;
-        list.iter()
-            .enumerate()
-            .map(|(place, value)| self.inner(&format!("{name}/{place}"), value))
-            .collect()
-    }
-
-    fn inner(&self, name: &str, value: &'a Value) -> Result<Self, TranscriptFault> {
-        let Value::Object(map) = value else {
-            return Err(self.fault(
-                name,
-                format!("an object is needed, this is {}", kind(value)),
-            ));
-        };
-        Ok(Self {
-            line: self.line,
-            at: format!("{}/{name}", self.at),
-            map,
-        })
-    }
-}
-
-/// Returns the name of a value's type, for messages.
-pub(super) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+        self.needed(name, self.object(name)?)
     }
 }
 

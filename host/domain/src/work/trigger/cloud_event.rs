@@ -3,6 +3,7 @@
 
 use super::{WebhookRequest, is_json, percent_decoded, read_body};
 use crate::values::json::{self, NotTaken};
+use crate::values::shown::escaped;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value};
@@ -111,12 +112,7 @@ impl CloudEvent {
                 || value.contains(char::is_control)
         });
         match wrong {
-            Some((name, _)) => Err(CloudEventError::Attribute(
-                name.chars()
-                    .take(NAME_BYTES_MAX)
-                    .flat_map(char::escape_debug)
-                    .collect(),
-            )),
+            Some((name, _)) => Err(CloudEventError::Attribute(escaped(name))),
             None => Ok(Self { attributes, data }),
         }
     }

@@ -1,13 +1,12 @@
 //! Intervals, as operators write them: `30m`.
 
 use super::INTERVAL_MS_MAX;
+use crate::values::shown::escaped;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Characters of a text that an error repeats.
-const SHOWN_CHARS_MAX: usize = 64;
 /// The units, the largest first.
 const UNITS: [(&str, u64); 5] = [
     ("d", 86_400_000),
@@ -66,11 +65,7 @@ impl FromStr for Interval {
     type Err = NotAnInterval;
 
     fn from_str(text: &str) -> Result<Self, NotAnInterval> {
-        let shown = || {
-            let signs = text.chars().take(SHOWN_CHARS_MAX);
-            signs.flat_map(char::escape_debug).collect::<String>()
-        };
-        let malformed = || NotAnInterval::Malformed(shown());
+        let malformed = || NotAnInterval::Malformed(escaped(text));
         let end = text
             .find(|sign: char| !sign.is_ascii_digit())
             .unwrap_or(text.len());
@@ -80,7 +75,7 @@ impl FromStr for Interval {
         }
         let count: u64 = digits
             .parse()
-            .map_err(|_| NotAnInterval::TooLong(shown()))?;
+            .map_err(|_| NotAnInterval::TooLong(escaped(text)))?;
         let unit_ms = match UNITS.iter().find(|(name, _)| *name == unit) {
             Some((_, ms)) => *ms,
             None if unit.is_empty() && count == 0 => 1,
@@ -89,7 +84,7 @@ impl FromStr for Interval {
         count
             .checked_mul(unit_ms)
             .and_then(Self::from_ms)
-            .ok_or_else(|| NotAnInterval::TooLong(shown()))
+            .ok_or_else(|| NotAnInterval::TooLong(escaped(text)))
     }
 }
 

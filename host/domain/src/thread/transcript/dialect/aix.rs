@@ -417,7 +417,7 @@ fn inner<'a>(
             let answers = Answered {
                 call_id,
                 name,
-                failed: block.flag("isError")?,
+                failed: block.flag("isError")?.unwrap_or_default(),
             };
             Ok((Role::Tool, Some(answers), Some(block.clone())))
         }

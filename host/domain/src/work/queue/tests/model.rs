@@ -240,9 +240,8 @@ impl World {
         );
         let modelled = self.model.next(self.condition, self.of, self.now);
         assert_eq!(self.does(plan), modelled);
-        match &modelled {
-            Next::Start(ids, _) => (self.condition, self.of) = (RUNNING, Some(self.from[&ids[0]])),
-            _ => {}
+        if let Next::Start(ids, _) = &modelled {
+            (self.condition, self.of) = (RUNNING, Some(self.from[&ids[0]]));
         }
         if let Next::Start(ids, _) | Next::Join(ids, _) = &modelled {
             assert!(

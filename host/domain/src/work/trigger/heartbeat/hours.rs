@@ -1,6 +1,7 @@
 //! Active hours: the part of the day in which heartbeats run.
 
 use super::super::{BeyondCalendar, SpecFault, Zone};
+use crate::values::shown::escaped;
 use crate::values::text::serde_as_text;
 use crate::values::time::Timestamp;
 use jiff::{ToSpan, civil};
@@ -41,7 +42,7 @@ impl FromStr for TimeOfDay {
         match read {
             Some(minutes) if minutes <= DAY_MINUTES => Ok(Self(minutes)),
             _ => Err(NotATimeOfDay {
-                given: text.chars().take(16).flat_map(char::escape_debug).collect(),
+                given: escaped(text),
             }),
         }
     }

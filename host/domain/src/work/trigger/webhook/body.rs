@@ -3,6 +3,7 @@
 use super::super::FORM_FIELDS_MAX;
 use super::{HmacScheme, NotACall, WebhookRequest};
 use crate::values::json;
+use crate::values::shown::escaped;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
@@ -12,8 +13,6 @@ use std::borrow::Cow;
 const FORM: &str = "application/x-www-form-urlencoded";
 /// The form field in which senders put their JSON.
 const PAYLOAD: &str = "payload";
-/// Characters of a body's content type that a refusal shows.
-const SHOWN_CHARS_MAX: usize = 100;
 
 impl WebhookRequest<'_> {
     /// Returns the content type of its body; none if there is none, or more than one.
@@ -38,7 +37,7 @@ impl WebhookRequest<'_> {
         if encoding.is_empty() || encoding.eq_ignore_ascii_case("identity") {
             return Ok(());
         }
-        Err(NotACall::Encoding(shown(encoding)))
+        Err(NotACall::Encoding(escaped(encoding)))
     }
 }
 
@@ -132,7 +131,7 @@ fn charset(content_type: Option<&str>) -> Result<&'static Encoding, NotACall> {
     let Some(label) = named.next() else {
         return Ok(UTF_8);
     };
-    Encoding::for_label(label.as_bytes()).ok_or_else(|| NotACall::Charset(shown(label)))
+    Encoding::for_label(label.as_bytes()).ok_or_else(|| NotACall::Charset(escaped(label)))
 }
 
 /// The text of bytes in a character set; none if they are invalid in it. Senders that declare the
@@ -189,11 +188,5 @@ fn object(text: &str) -> Option<Value> {
 
 /// Returns the declared type of a body, for a refusal.
 fn said(content_type: Option<&str>) -> String {
-    shown(content_type.unwrap_or("none"))
-}
-
-/// The beginning of a header's value, escaped.
-fn shown(value: &str) -> String {
-    let shown = value.chars().take(SHOWN_CHARS_MAX);
-    shown.flat_map(char::escape_debug).collect()
+    escaped(content_type.unwrap_or("none"))
 }

@@ -351,7 +351,7 @@ impl Entries {
             ),
             "assistant" => self.assistant(message)?,
             "toolResult" => self.tool_result(message)?,
-            "bashExecution" if message.flag("excludeFromContext")? => {
+            "bashExecution" if message.flag("excludeFromContext")?.unwrap_or_default() => {
                 self.dropped.left_out.push(LeftOut {
                     line,
                     what: "bashExecution that pi keeps from the model".to_owned(),
@@ -412,7 +412,7 @@ impl Entries {
         let answers = Some(Answered {
             call_id,
             name,
-            failed: message.flag("isError")?,
+            failed: message.flag("isError")?.unwrap_or_default(),
         });
         Ok(Words {
             answers,
@@ -507,13 +507,15 @@ fn bash(message: &Fields<'_>) -> Result<String, TranscriptFault> {
     };
     let mut text = format!("Ran `{}`\n{output}", message.text_needed("command")?);
     match message.value("exitCode").and_then(Value::as_i64) {
-        _ if message.flag("cancelled")? => text.push_str("\n\n(command cancelled)"),
+        _ if message.flag("cancelled")?.unwrap_or_default() => {
+            text.push_str("\n\n(command cancelled)")
+        }
         Some(code) if code != 0 => text.push_str(&format!("\n\nCommand exited with code {code}")),
         _ => {}
     }
     if let Some(path) = message
         .text("fullOutputPath")?
-        .filter(|_| matches!(message.flag("truncated"), Ok(true)))
+        .filter(|_| matches!(message.flag("truncated"), Ok(Some(true))))
     {
         text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
     }
