@@ -1,9 +1,7 @@
 //! Conversations with the built-in agents, over real files.
 
 use agent_host_tests::process::{Folder, puppet, puppets, shows};
-use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
-use broker::By;
 use domain::user::UserId;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -91,36 +89,6 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
         (agent.active_session, agent.successful_completions),
         (None, 1)
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_agent_leads_one_structured_session_at_a_time() {
-    let world = World::new(Setup::default()).await;
-    let first = world.open_as("tutor", Some("learning")).await;
-    world.question("tutor", first).await;
-    let second = broker::NewSession {
-        session_type: Some("learning".into()),
-        ..broker::NewSession::of(target("tutor"), UserId::local())
-    };
-    let Err(broker::Error::Refused(refusal)) = world.broker.open_session(second).await else {
-        panic!("it was opened")
-    };
-    assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
-    assert!(
-        refusal.message.ends_with(
-            " already has an active session. Complete or terminate the current session first."
-        ),
-        "{refusal}"
-    );
-    world
-        .broker
-        .terminate_current(By::from(&UserId::local()), &target("tutor"), None)
-        .await
-        .unwrap();
-    world
-        .until(first, |row| row.status == store::SessionStatus::Terminated)
-        .await;
-    world.open_as("tutor", Some("learning")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -165,26 +165,6 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_letter_is_requeued_once_however_often_it_is_asked_for() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
-    let input = world
-        .say("puppet", session, r#"{"steps":[{"trap":"on purpose"}]}"#)
-        .await
-        .input;
-    world.idle(session).await;
-    let me = UserId::local();
-    let asked = [(); 3].map(|()| world.broker.requeue(By::from(&me), input, None));
-    let done = futures::future::join_all(asked).await;
-    assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1);
-    assert!(
-        done.iter()
-            .flat_map(|done| done.as_ref().err())
-            .all(|error| matches!(error, broker::Error::Refused(_)))
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_of_a_session_that_has_ended_stays_one() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;

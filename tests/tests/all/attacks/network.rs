@@ -200,12 +200,10 @@ pub(super) async fn other_protocols_and_upgrades_are_refused() {
     assert_eq!(server.received(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-pub(super) async fn names_are_looked_up_for_nobody() {
-    case!(names_are_looked_up_for_nobody, "parts 0")
-        .refused("wasi:sockets", "resolve-addresses `localhost`")
-        .prove()
-        .await;
+cases! {
+    #[test]
+    fn names_are_looked_up_for_nobody("parts 0")
+        .refused("wasi:sockets", "resolve-addresses `localhost`");
 }
 
 #[tokio::test(flavor = "multi_thread")]
