@@ -74,7 +74,8 @@ pub(crate) struct Words {
 
 /// Returns the number of a row in the indices.
 fn number_of(id: i64) -> i64 {
-    let (position, place) = (id / ROWS_OF_EVENT, id % ROWS_OF_EVENT);
+    let position = id / ROWS_OF_EVENT;
+    let place = id % ROWS_OF_EVENT;
     if place < NEAR_ROWS {
         position * NEAR_ROWS + place
     } else {

@@ -1,35 +1,29 @@
 //! Conditions of commits, by subject. Each asks questions, judges the answers, and names its
 //! footprint.
 
-use crate::sql;
-mod account;
 mod agent;
 mod connector;
-mod footprint;
-mod key;
 mod question;
 mod queue;
 mod run;
 mod session;
-mod session_status;
 mod trigger;
-mod trigger_status;
 mod user;
 
-pub use account::AccountGuard;
 pub use agent::AgentGuard;
 pub(crate) use agent::{read_role, role_query};
 pub use connector::ConnectorGuard;
-pub use footprint::{Footprint, Resource};
-pub use key::KeyGuard;
 pub(crate) use question::{Answers, Question, Questions};
+pub use question::{Footprint, Resource};
 pub use queue::{QueueGuard, QueueSeen};
 pub use run::RunGuard;
+pub(crate) use session::AcceptanceStatus;
 pub use session::SessionGuard;
-pub(crate) use session_status::AcceptanceStatus;
 pub use trigger::TriggerGuard;
-pub(crate) use trigger_status::TriggerStatus;
-pub use user::{ChatWith, UserGuard};
+pub(crate) use trigger::TriggerStatus;
+pub use user::{AccountGuard, ChatWith, KeyGuard, UserGuard};
+
+use crate::sql;
 
 /// Condition for a commit to land, checked in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]

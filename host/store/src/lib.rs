@@ -21,12 +21,12 @@
 //! - `user_storage.rs`: bytes stored by users and under their API keys
 //! - `guard.rs`: conditions of commits
 //! - `api_key.rs`: the API key under which a task works
-//! - `commit.rs`, `prepared.rs`: commits, as requested and ready to be written
+//! - `commit.rs`: commits, as requested and ready to be written
 //! - `open.rs`: the data directory, settings of connections, and checks before the first commit
 //! - `log.rs`, `health.rs`, `stats.rs`: state of the write-ahead log and of the writer, counters
 //! - `scratch.rs`, `copy.rs`: temporary databases, and copies of the store's
 //! - `writer.rs`: the one thread that writes, and its guarantees
-//! - `readers.rs`, `point_reads.rs`: threads that read, and short reads without them
+//! - `readers.rs`: threads that read, and short reads without them
 //! - `store.rs`: the open store, with commits and reads
 //! - `read.rs`: reads, one file for each subject
 //! - `at_rest.rs`: reads of a store that no process has open
@@ -55,8 +55,6 @@ mod meta;
 mod open;
 mod panics;
 mod payload;
-mod point_reads;
-mod prepared;
 mod probe;
 mod projections;
 mod purge;

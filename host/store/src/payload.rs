@@ -15,8 +15,8 @@ use uuid::Uuid;
 /// shorter one costs less inline than its hole and its row would.
 const APART_BYTES_MIN: usize = 256;
 
-/// First bytes of items. The place of a removed value: a text that is stored separately, a digest, a
-/// UUID, 32 hexadecimal digits.
+/// First bytes of items. The place of a removed value: a text that is stored separately, a digest,
+/// a UUID, 32 hexadecimal digits.
 const HOLE: u8 = 0;
 const DIGEST: u8 = 1;
 const UUID: u8 = 2;
@@ -129,7 +129,7 @@ impl Payload {
             loop {
                 if end == b'}' {
                     bytes += self.put_string(json.get(bytes..)?)?;
-                    bytes += usize::from(*json.get(bytes)? == b':');
+                    bytes += json.get(bytes).filter(|byte| **byte == b':').map(|_| 1)?;
                 }
                 bytes += self.put(json.get(bytes..)?)?;
                 items += 1;
@@ -193,7 +193,7 @@ impl Payload {
             None => self.packed.push(SMALL),
             Some(zeros) => {
                 let bytes = bytes.get(zeros..).unwrap_or_default();
-                self.packed.push(NUMBER + 7 - zeros.to_be_bytes()[7]);
+                self.packed.push(NUMBER + 7 - zeros.to_le_bytes()[0]);
                 self.packed.extend_from_slice(bytes);
             }
         }
@@ -230,8 +230,8 @@ impl Size {
         }
     }
 
-    /// Reads the size of an item with this first byte; none if it is another kind of item, or is cut
-    /// short.
+    /// Reads the size of an item with this first byte; none if it is another kind of item, or is
+    /// cut short.
     fn size(self, first: u8, after: &[u8]) -> Option<(usize, &[u8])> {
         let Self(own, most) = self;
         let size = first.checked_sub(own).filter(|size| *size <= most)?;
@@ -246,10 +246,10 @@ impl Size {
 /// Writes a size, seven bits a byte.
 fn put_size(packed: &mut Vec<u8>, mut size: usize) {
     while size >= 0x80 {
-        packed.push(0x80 | size.to_be_bytes()[7]);
+        packed.push(0x80 | size.to_le_bytes()[0]);
         size >>= 7;
     }
-    packed.push(size.to_be_bytes()[7]);
+    packed.push(size.to_le_bytes()[0]);
 }
 
 fn take_size(packed: &[u8]) -> Option<(usize, &[u8])> {
@@ -526,7 +526,15 @@ mod tests {
 
     #[test]
     fn json_that_is_not_compact_is_stored_as_it_is() {
-        for json in ["{ \"a\": 1 }", "[1, 2]", " 1", "{\"a\"", "", "[1}"] {
+        for json in [
+            "{ \"a\": 1 }",
+            "{\"a\" :1}",
+            "[1, 2]",
+            " 1",
+            "{\"a\"",
+            "",
+            "[1}",
+        ] {
             let packed = Payload::of(json.as_bytes()).packed;
             assert_eq!(whole::<&[u8]>(&packed, |_| None), Ok(json.into()), "{json}");
         }

@@ -15,7 +15,6 @@ mod files;
 pub(crate) mod fold;
 mod inputs;
 mod intake;
-mod items;
 mod keys;
 mod labels;
 mod messages;
@@ -136,7 +135,7 @@ fn changed(sql: &Sql<'_>, recorded: &Recorded, event: &Event) -> sql::Result<()>
         E::ResponseReceived(_) | E::ActionWithdrawn(_) => slot::changed(sql, event)?,
         E::UiSaved(it) => sessions::saved(sql, it)?,
         E::FileUploaded(it) => files::uploaded(sql, it)?,
-        E::ItemRecorded(it) => items::recorded(sql, it.session, recorded.position)?,
+        E::ItemRecorded(it) => sessions::recorded(sql, it.session, recorded.position)?,
         E::NoteRemembered(note) => recall::remember(sql, note, recorded.position)?,
         E::NoteForgotten(it) => recall::forget(sql, it)?,
         E::MemoryDue(it) => memory_due(sql, it)?,

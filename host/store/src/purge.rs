@@ -19,7 +19,6 @@ mod run_events;
 mod runs;
 mod searchable_rows;
 mod sessions;
-mod snippets;
 mod streams;
 mod triggers;
 mod unknown_senders;

@@ -15,7 +15,6 @@
 mod compare;
 mod replace;
 mod run;
-mod side;
 mod touched;
 
 use crate::scratch;
@@ -126,7 +125,7 @@ pub(crate) struct Rebuilds(Arc<watch::Sender<RebuildState>>);
 impl Rebuilds {
     /// Removes the remnants of a rebuild that a crash ended. The database is not open yet.
     pub(crate) fn new(database: &Path) -> Self {
-        scratch::remove(database, side::NAME);
+        scratch::remove(database, replace::NAME);
         Self(Arc::default())
     }
 }

@@ -1,15 +1,15 @@
 //! The store as its users see it: commits in, reads out.
 
+use crate::commit::Prepared;
 use crate::commit::{Commit, CommitError, Committed};
 use crate::copy;
 use crate::health::{Health, Vitals};
 use crate::log::{Log, LogState};
 use crate::meta::{self, ENDED};
 use crate::open::{self, DataDir, OpenError, Options};
-use crate::point_reads::PointReads;
-use crate::prepared::Prepared;
 use crate::probe::is_failing;
 use crate::read::{PANICKED, ReadError};
+use crate::readers::PointReads;
 use crate::readers::{Read, Readers};
 use crate::rebuild::Rebuilds;
 use crate::sql::{self, Connection, Failure, Sql};

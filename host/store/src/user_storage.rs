@@ -8,7 +8,7 @@
 //! stored under it; each row has the number of its key.
 
 use crate::commit::Key;
-use crate::prepared::PreparedAppend;
+use crate::commit::PreparedAppend;
 use crate::query::{Query, Value};
 use crate::sql::{self, Sql, args, insert};
 use domain::event::Event;

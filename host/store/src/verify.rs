@@ -1,7 +1,6 @@
 //! Verification of all stored data: the chain from its first event to its last, the data that
 //! depends on it, and the data stored in addition to it.
 
-mod at_length;
 pub(crate) mod beside;
 mod turns;
 

@@ -14,24 +14,22 @@ mod cache;
 mod copying;
 mod guards;
 mod index;
-mod keys;
 mod log;
-mod refused;
 mod space;
 
 #[cfg(test)]
 pub(crate) use cache::FORGOTTEN;
-pub(crate) use keys::keys_since;
+pub(crate) use guards::keys_since;
 pub(crate) use space::ReservedSpace;
 
 use self::log::Holder;
+use crate::commit::Prepared;
 use crate::commit::{Clash, CommitError, Committed, Conflict};
 use crate::event_row::Head;
 use crate::fault;
 use crate::health::Vitals;
 use crate::log::Log;
 use crate::panics::caught;
-use crate::prepared::Prepared;
 use crate::schema;
 use crate::sql::{self, Connection, Sql, args};
 use crate::sqlite::{BUSY_TIMEOUT, Checkpoint};
@@ -39,8 +37,7 @@ use crate::stats::{Counters, count};
 use apply::Stopped;
 use cache::Cache;
 use domain::time::Timestamp;
-use keys::Keys;
-use refused::{Refused, concerns_all, failed, is_full, is_io, is_unstorable};
+use guards::{Keys, Refused, concerns_all, failed, is_full, is_io, is_unstorable};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

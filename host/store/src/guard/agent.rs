@@ -3,7 +3,7 @@
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
-use crate::read::dispatches::{blocked_query, open_by_run_query, open_in_tree_query};
+use crate::read::queue::{blocked_query, open_by_run_query, open_in_tree_query};
 use crate::sql::{self, Columns};
 use domain::id::{AgentId, RunId, SessionId};
 use domain::role::{AgentRole, Right};

@@ -1,7 +1,7 @@
 //! Guards on the inputs of a session: the waiting ones, their number, and dropped ones.
 
 use super::question::{Answers, Question, Questions, ask};
-use super::session_status::AcceptanceStatus;
+use super::session::AcceptanceStatus;
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Rows, Value};
 use crate::read::queue::{read_status, status_query};

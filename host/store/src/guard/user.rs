@@ -4,9 +4,14 @@
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::Value;
-use crate::read::routing::{chat_query, read_chat};
-use crate::sql;
-use domain::id::{AgentId, TurnId};
+use crate::read::accounts::{drawn_query, read_drawn};
+use crate::read::search::{chat_query, read_chat};
+use crate::sql::{self, Columns};
+use domain::account::Accounts;
+use domain::budget::Amount;
+use domain::id::{AgentId, RunId, TurnId};
+use domain::key::KeyId;
+use domain::path::{ConnectorKey, ConnectorName};
 use domain::persona::PersonaId;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -139,6 +144,171 @@ impl Condition for UserGuard {
                     ChatWith::Persona(_) => vec![chats, Resource::AgentsOf(user.clone())],
                     ChatWith::Turn(turn) => vec![chats, Resource::TurnsAfter(*turn)],
                 }
+            }
+        }
+    }
+}
+
+/// Condition on the accounts of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccountGuard {
+    /// All accounts of a run can cover the amounts that this commit draws on them, in addition to
+    /// all amounts already drawn.
+    Covers {
+        /// The run.
+        run: RunId,
+        /// Its accounts.
+        accounts: Accounts,
+        /// Amount that the run has drawn itself, with the outcomes that this commit records.
+        drawn: Amount,
+        /// Amount that this commit draws.
+        more: Amount,
+    },
+    /// The message that began everything has led to at most so many runs before this commit.
+    RunsAtMost {
+        /// The accounts of the work that it began, the message's first.
+        accounts: Accounts,
+        /// Maximum number of runs.
+        max: u64,
+    },
+}
+
+impl Condition for AccountGuard {
+    fn questions(&self) -> Questions<'_> {
+        match self {
+            Self::Covers { accounts, .. } | Self::RunsAtMost { accounts, .. } => {
+                [drawn_query(accounts).map(Question::Other), None]
+            }
+        }
+    }
+
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
+        Ok(match self {
+            Self::Covers {
+                run,
+                accounts,
+                drawn,
+                more,
+            } => {
+                let others = read_drawn(rows, accounts, Some(*run))?.others;
+                accounts.shortage(&others, *drawn, *more)
+            }
+            Self::RunsAtMost { accounts, max } => {
+                let begun = read_drawn(rows, accounts, None)?.runs;
+                unless(begun <= *max, || format!("{begun} have begun"))
+            }
+        })
+    }
+
+    fn footprint(&self) -> Footprint {
+        match self {
+            Self::Covers { run, accounts, .. } => {
+                let addresses = accounts.addresses().into_iter().map(Resource::Account);
+                addresses.chain([Resource::Run(*run)]).collect()
+            }
+            Self::RunsAtMost { accounts, .. } => {
+                let first = accounts.addresses().into_iter().next();
+                first.map(Resource::Account).into_iter().collect()
+            }
+        }
+    }
+}
+
+/// Condition on a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyGuard {
+    /// The API key was issued and not revoked.
+    NotRevoked(KeyId),
+    /// Fewer bytes than this, stored under the API key ([`crate::Store::stored_bytes_with`]), exist
+    /// before this commit.
+    StoredBelow {
+        /// The key.
+        key: KeyId,
+        /// The limit in bytes.
+        bytes: u64,
+    },
+    /// The connector key is bound to this user; with none, to no user.
+    ConnectorKeyOf {
+        /// The key.
+        key: ConnectorKey,
+        /// The user.
+        user: Option<UserId>,
+    },
+    /// The user has at most so many connector keys before this commit.
+    ConnectorKeysAtMost {
+        /// The user.
+        user: UserId,
+        /// Maximum number of connector keys.
+        max: u64,
+    },
+    /// The connector knows at most so many users by its keys before this commit.
+    KeysOfConnectorAtMost {
+        /// The connector.
+        connector: ConnectorName,
+        /// Maximum number of its keys.
+        max: u64,
+    },
+}
+
+impl Condition for KeyGuard {
+    fn questions(&self) -> Questions<'_> {
+        match self {
+            Self::NotRevoked(key) => ask(
+                "SELECT 1 FROM api_keys WHERE id = ?1 AND revoked_at IS NULL",
+                [Value::text(key.as_str())],
+            ),
+            Self::StoredBelow { key, .. } => [Some(Question::StoredBytesWith(key)), None],
+            Self::ConnectorKeyOf { key, .. } => ask(
+                "SELECT user_id FROM connector_keys WHERE key = ?1",
+                [Value::id(key)],
+            ),
+            Self::ConnectorKeysAtMost { user, .. } => ask(
+                "SELECT count(*) FROM connector_keys WHERE user_id = ?1",
+                [Value::text(user.as_str())],
+            ),
+            // The semicolon is the sign after the colon.
+            Self::KeysOfConnectorAtMost { connector, .. } => ask(
+                "SELECT count(*) FROM connector_keys WHERE key >= ?1 || ':' AND key < ?1 || ';'",
+                [Value::text(connector.as_str())],
+            ),
+        }
+    }
+
+    fn judge(&self, [rows, _]: &Answers) -> sql::Result<Option<String>> {
+        Ok(match self {
+            Self::NotRevoked(_) => unless(!rows.is_empty(), || "it was revoked".to_owned()),
+            Self::StoredBelow { bytes, .. } => {
+                let stored = rows.number()?;
+                unless(stored < *bytes, || format!("{stored} bytes came with it"))
+            }
+            Self::ConnectorKeyOf { user, .. } => {
+                let found = rows.first().map(|row| row.text(0)).transpose()?;
+                unless(found == user.as_ref().map(UserId::as_str), || {
+                    found.map_or("it stands for nobody".to_owned(), |user| {
+                        format!("it stands for {user}")
+                    })
+                })
+            }
+            Self::ConnectorKeysAtMost { max, .. } => {
+                let keys = rows.number()?;
+                unless(keys <= *max, || format!("they have {keys}"))
+            }
+            Self::KeysOfConnectorAtMost { max, .. } => {
+                let keys = rows.number()?;
+                unless(keys <= *max, || format!("it has {keys}"))
+            }
+        })
+    }
+
+    fn footprint(&self) -> Footprint {
+        match self {
+            Self::NotRevoked(key) | Self::StoredBelow { key, .. } => {
+                vec![Resource::ApiKey(key.clone())]
+            }
+            Self::ConnectorKeyOf { key, .. } => vec![Resource::ConnectorKey(key.clone())],
+            Self::ConnectorKeysAtMost { user, .. } => vec![Resource::User(user.clone())],
+            Self::KeysOfConnectorAtMost { connector, .. } => {
+                vec![Resource::KeysOfConnector(connector.clone())]
             }
         }
     }

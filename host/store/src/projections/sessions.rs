@@ -317,3 +317,15 @@ fn snippet(text: &str) -> String {
         .join(" ");
     line.chars().take(SNIPPET_CHARS_MAX).collect()
 }
+
+pub(super) fn recorded(sql: &Sql<'_>, session: SessionId, position: u64) -> sql::Result<()> {
+    sql.execute(
+        "UPDATE sessions SET items = items + 1 WHERE id = ?1",
+        [session],
+    )?;
+    sql.write(
+        "INSERT INTO items (session, sequence, position) SELECT id, items, ?2 FROM sessions WHERE \
+         id = ?1",
+        args![session, position],
+    )
+}

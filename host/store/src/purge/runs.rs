@@ -9,7 +9,7 @@ use super::streams::note_loss;
 use super::{BEHIND_ALL, ROWS_PER_COMMIT_MAX, Tally, erase_event, usage};
 use crate::event_row::{StoredEvent, event};
 use crate::projections::{first_again, names_blobs};
-use crate::read::dispatches::tree_of;
+use crate::read::queue::tree_of;
 use crate::sql::{self, Cells, FromRow, Sql, args};
 use crate::streams;
 use crate::texts;

@@ -1,6 +1,6 @@
 //! Sessions in their present state, and the sessions that need action.
 
-use super::{Clearance, ReadError, UserSessionFilter};
+use super::{Clearance, ReadError};
 use crate::event_row::{EVENT_COLUMNS, EVENTS};
 use crate::sql::{Sql, args, named, row, select, stored_as_word, text};
 use crate::sqlite::{ids, texts};
@@ -491,5 +491,81 @@ row! {
         pub session: SessionId,
         /// Due time of the newest thing that is due.
         pub newest: Timestamp = "max(due)",
+    }
+}
+
+/// Counts of a session's own turns. Turns from before the session was forked do not count.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionStats {
+    /// Messages by role: `user`, `assistant`, `tool` and `notice`.
+    pub messages: BTreeMap<String, u64>,
+    /// Turns by their end: `replied`, `completed`, `failed` and `aborted`.
+    pub turns: BTreeMap<String, u64>,
+    /// Turns in progress: 1 at most.
+    pub open_turns: u64,
+    /// Milliseconds from the beginning of each ended turn to its end, waiting included.
+    pub turns_ms: u64,
+}
+
+impl Store {
+    /// Returns the counts of a session. The cost grows with its messages.
+    pub async fn session_stats(&self, session: SessionId) -> Result<SessionStats, ReadError> {
+        self.read(move |sql| {
+            let messages = sql.all::<(String, u64)>(
+                "SELECT m.role, count(*) FROM runs r JOIN messages m ON m.run = r.id WHERE \
+                 r.session = ?1 GROUP BY m.role",
+                [session],
+            )?;
+            let runs = sql.all::<(Option<String>, u64, u64)>(
+                "SELECT outcome, count(*), coalesce(sum(ended_at - started_at), 0) FROM runs WHERE \
+                 session = ?1 GROUP BY outcome",
+                [session],
+            )?;
+            let mut stats = SessionStats {
+                messages: messages.into_iter().collect(),
+                ..SessionStats::default()
+            };
+            for (outcome, count, ms) in runs {
+                stats.turns_ms = stats.turns_ms.saturating_add(ms);
+                match outcome {
+                    Some(outcome) => drop(stats.turns.insert(outcome, count)),
+                    None => stats.open_turns = count,
+                }
+            }
+            Ok(stats)
+        })
+        .await
+    }
+}
+
+/// A filter for the sessions of a user; by default it matches all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UserSessionFilter {
+    /// Only those of this type.
+    pub session_type: Option<String>,
+    /// True for those alone that take input.
+    pub open: bool,
+    /// Only those of this conversation.
+    pub conversation: Option<ConversationId>,
+}
+
+impl Store {
+    /// Returns whether a conversation is another user's: they have a session in it, and this user
+    /// has none.
+    pub async fn is_conversation_of_another(
+        &self,
+        conversation: ConversationId,
+        user: &UserId,
+    ) -> Result<bool, ReadError> {
+        let user = user.clone();
+        self.read(move |sql| {
+            let text = "SELECT 1 FROM sessions WHERE user_id = ?1 AND conversation = ?2";
+            if sql.exists(text, args![user, conversation])? {
+                return Ok(false);
+            }
+            let text = "SELECT 1 FROM sessions WHERE conversation = ?1";
+            sql.exists(text, [conversation])
+        })
+        .await
     }
 }

@@ -6,11 +6,13 @@
 //! index itself.
 
 use super::compare::{KEY_COLUMNS_MAX, Table};
-use super::side::Side;
 use super::{Rebuilt, Replaced, touched};
 use crate::event_row::Head;
-use crate::fault;
+use crate::projections::fold::fold_after;
 use crate::sql::{self, Columns, Connection, Sql};
+use crate::sqlite::BUSY_TIMEOUT;
+use crate::{fault, full_text, schema};
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -164,4 +166,51 @@ fn one_table(connection: &Connection, table: &Table) -> sql::Result<Replaced> {
         missing,
         superfluous,
     })
+}
+
+/// Its name, in the folder of the store's database.
+pub(super) const NAME: &str = "rebuild.db";
+
+/// See the module.
+pub(super) struct Side {
+    pub(super) connection: Connection,
+    /// The position of the last event that was folded into it.
+    pub(super) position: u64,
+}
+
+impl Side {
+    /// Lays out an empty file.
+    pub(super) fn new(path: &Path) -> io::Result<Self> {
+        let laid_out = || {
+            let connection = Connection::open(path)?;
+            connection.set_up_scratch()?;
+            connection.set_busy_timeout(BUSY_TIMEOUT)?;
+            schema::migrate(&connection, "")?;
+            Ok(connection)
+        };
+        let connection = laid_out().map_err(|error: sql::Error| io::Error::other(error))?;
+        Ok(Self {
+            connection,
+            position: 0,
+        })
+    }
+
+    /// Folds the events after the last folded one, up to the last visible one.
+    pub(super) fn fold(
+        &mut self,
+        events: &Sql<'_>,
+        progress: &mut dyn FnMut(u64),
+    ) -> sql::Result<()> {
+        self.connection.execute_batch("BEGIN")?;
+        self.position = fold_after(self.position, events, &Sql::new(&self.connection), progress)?;
+        self.connection.execute_batch("COMMIT")
+    }
+
+    /// Indexes the words of as many rows as the store has indexed.
+    pub(super) fn index(&self, store: &Sql<'_>) -> sql::Result<()> {
+        let last = full_text::cursor(store)?;
+        self.connection.execute_batch("BEGIN")?;
+        full_text::index_through(&Sql::new(&self.connection), last)?;
+        self.connection.execute_batch("COMMIT")
+    }
 }

@@ -1,6 +1,6 @@
 //! One rebuild from its beginning to its result.
 
-use super::side::{self, Side};
+use super::replace::Side;
 use super::{RebuildError, RebuildStage, RebuildState, Rebuilt, compare, replace, touched};
 use crate::copy::copy_to_read;
 use crate::event_row::Head;
@@ -134,7 +134,7 @@ impl Rebuild {
             path: self.side_path(),
             source,
         };
-        let scratch = Scratch::make(&self.database, side::NAME).map_err(failed)?;
+        let scratch = Scratch::make(&self.database, replace::NAME).map_err(failed)?;
         let mut side = Side::new(scratch.path()).map_err(failed)?;
         self.end_when_closing(&mut side.connection)?;
         let (events, watched) = self.connect()?;
@@ -267,7 +267,7 @@ impl Rebuild {
     }
 
     fn side_path(&self) -> PathBuf {
-        self.database.with_file_name(side::NAME)
+        self.database.with_file_name(replace::NAME)
     }
 
     /// Makes a connection's work end when the store is closed.

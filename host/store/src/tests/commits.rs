@@ -6,7 +6,7 @@ use super::sample::{
     NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, run_started,
     session, stepped, timer,
 };
-use crate::prepared::EVENT_BYTES_MAX;
+use crate::commit::EVENT_BYTES_MAX;
 use crate::sql::{self, Columns, Connection};
 use crate::{
     AgentGuard, Clash, Commit, CommitError, EventFilter, Expected, Guard, Health, Key, KeyGuard,

@@ -7,7 +7,6 @@ mod items;
 mod long;
 mod outside;
 mod runs;
-mod streams;
 mod unknown_senders;
 
 use super::buckets::{place, written};

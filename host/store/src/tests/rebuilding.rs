@@ -129,7 +129,7 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
             false,
         ),
         (
-            "DELETE FROM recall WHERE id = (SELECT max(id) FROM recall_index_docsize)",
+            "DELETE FROM recall WHERE id = (SELECT max(id) FROM recall)",
             "recall",
             [0, 1, 0],
             true,

@@ -5,7 +5,7 @@ use super::sample::{
     NOON, Sample, accepted, agent, begin, input, opened, run, run_ended, run_started, session,
     stepped, timer, turn_after,
 };
-use crate::read::task_sums::{COUNTED_OF_AGENT, COUNTED_OF_SESSION, COUNTED_OF_USER};
+use crate::read::tasks::{COUNTED_OF_AGENT, COUNTED_OF_SESSION, COUNTED_OF_USER};
 use crate::read::tasks::{OF_AGENT, OF_SESSION, OF_USER};
 use crate::sql::{Connection, args};
 use crate::{AgentGuard, Commit, TaskFilter};

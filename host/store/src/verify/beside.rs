@@ -2,16 +2,17 @@
 //! the events.
 
 use super::turns;
-use crate::EMPTY_STATE;
-use crate::full_text;
+use crate::copy::copy_to_read;
 use crate::projections::{PROJECTIONS, fold};
-use crate::purge;
-use crate::schema;
+use crate::read::ReadError;
 use crate::sql::{self, Columns, Connection, Sql};
 use crate::sqlite::Durability;
+use crate::store::Store;
 use crate::streams::Named;
-use crate::texts;
+use crate::{EMPTY_STATE, full_text, purge, schema, texts};
 use domain::digest::Digest;
+use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// Returns the first stored data that has changed, if any. It has to see one state of the store, so
 /// it runs in a transaction or alone. Projections are compared unless a purge is under way: only at
@@ -106,4 +107,45 @@ fn changed_projection(sql: &Sql<'_>) -> sql::Result<Option<String>> {
         }
     }
     Ok(None)
+}
+
+impl Store {
+    /// Runs a long read: in the store itself or, if it is in the way of the log, in a copy.
+    pub(crate) async fn read_at_length<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Clone + Send + 'static,
+    ) -> Result<T, ReadError> {
+        match self.read(read.clone()).await {
+            Err(ReadError::InTheWay) => self.read_copy(read).await,
+            done => done,
+        }
+    }
+
+    /// Reads in a copy, on a thread of its own.
+    async fn read_copy<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Sql<'_>) -> sql::Result<T> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        // One copy at a time: each is as large as the store, and all have the same name.
+        let alone = Arc::clone(self.copying()).lock_owned().await;
+        let writer = self.senders().ok_or(ReadError::Closed)?.writer;
+        let database = self.database().to_owned();
+        let (reply, answer) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("store-copy".to_owned())
+            .spawn(move || {
+                let _alone = alone;
+                let copied = copy_to_read(&database, writer);
+                let _ = reply.send(copied.and_then(|(copy, connection)| {
+                    let found = read(&Sql::new(&connection));
+                    drop(connection);
+                    drop(copy);
+                    Ok(found?)
+                }));
+            });
+        thread.map_err(|source| ReadError::Unavailable {
+            source: source.into(),
+        })?;
+        answer.await.map_err(|_| self.unanswered())?
+    }
 }

@@ -1,15 +1,14 @@
 //! One commit inside the writer's transaction: key, guards, blobs, events with their projections,
 //! snapshots.
 
+use super::guards::{Refused, keys_since};
 use super::index::is_found;
-use super::keys::keys_since;
-use super::refused::Refused;
 use super::{State, guards};
 use crate::backup;
 use crate::commit::{Clash, Committed, Conflict, Expected, Key, Snapshot};
+use crate::commit::{Prepared, PreparedAppend, PreparedEvent};
 use crate::event_row::Head;
 use crate::fault;
-use crate::prepared::{Prepared, PreparedAppend, PreparedEvent};
 use crate::projections::project;
 use crate::purge;
 use crate::snapshot::seal;
