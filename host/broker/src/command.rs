@@ -100,7 +100,11 @@ pub(crate) use agents::Whom;
 pub use agents::{Setup, Template};
 pub use arriving::{Arriving, Isolated};
 pub use awaiting::TurnOutcome;
-pub use broker::Broker;
+pub use broker::{
+    Access, Agents, Broker, Configuration, Connectors, DeadLetters, Definitions, ExternalAgents,
+    Files, Handle, Imports, Keys, Memory, Messages, Models, Paths, Quarantines, Queue, Requests,
+    Runs, Sessions, Switches, Tasks, Transcripts, subject,
+};
 pub use configuration::{RefusedReload, Reload, Reloaded};
 pub use connectors::{Coming, KeyBefore};
 pub(crate) use definitions::MADE_DEFINITIONS_MAX;

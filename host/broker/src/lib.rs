@@ -89,15 +89,18 @@ pub use catalogue::{Catalogue, Entry, LeftOutDefinition, Misfit};
 pub use clock::{Clock, ClockState};
 pub use come_back::Returned;
 pub use command::{
-    Address, AddressLevel, AgentSessions, AgentView, Arriving, AttachExternal, Attached, Below,
-    Broker, By, CallReport, Cancelled, Coming, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost,
-    Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated,
-    IssuedKey, KeyBefore, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
-    PostMessage, PostOutcome, PostRouted, PostToAll, PostedTo, PromptPart, PromptTool, PurgeOf,
-    QueueSaid, Reading, RefusedReload, Reload, Reloaded, Respond, Routed, RoutedReceipt,
-    SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, ShownPrompt, Switch, Switched,
-    TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnFailure, TurnOutcome,
-    TurnReport, UploadFile, WaitingInputs, WantedNotes, WindowFill,
+    Access, Address, AddressLevel, AgentSessions, AgentView, Agents, Arriving, AttachExternal,
+    Attached, Below, Broker, By, CallReport, Cancelled, Coming, Configuration, Connectors,
+    CreateAgent, DIFF_TURNS_MAX, DeadLetters, Definitions, Error, ExternalAgents, ExternalPost,
+    Files, Fork, Gone, Handle, ImportSession, Imported, ImportedSession, Imports, InputReceipt,
+    InputView, Isolated, IssuedKey, KeyBefore, Keys, KeysOf, MakeDefinition, Meant, Memory,
+    Messages, Models, NewSession, Other, PathEntry, PathFilter, Paths, PostMessage, PostOutcome,
+    PostRouted, PostToAll, PostedTo, PromptPart, PromptTool, PurgeOf, Quarantines, Queue,
+    QueueSaid, Reading, RefusedReload, Reload, Reloaded, Requests, Respond, Routed, RoutedReceipt,
+    Runs, SessionIds, SessionNumbers, SessionView, Sessions, SessionsByAgent, Setup, ShownPrompt,
+    Switch, Switched, Switches, TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Tasks, Template,
+    Transcripts, TurnFailure, TurnOutcome, TurnReport, UploadFile, WaitingInputs, WantedNotes,
+    WindowFill, subject,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, Placed, SharedText, Show};

@@ -4,7 +4,7 @@
 //! that only waits for people, times or other agents gets no driver: an answer or the timer task
 //! wakes it.
 
-use crate::command::{Broker, Error};
+use crate::command::{Error, Quarantines};
 use crate::core::Core;
 use crate::driver::{DriverError, load_run};
 use crate::inspections::STARTS_MAX;
@@ -82,7 +82,7 @@ pub(crate) async fn go_on(core: Arc<Core>, sessions: ToRecover) {
     core.stopping.run_until_cancelled(all).await;
 }
 
-impl Broker {
+impl Quarantines<'_> {
     /// Releases a session from quarantine and wakes it. A session that still cannot continue is put
     /// there again.
     ///

@@ -337,6 +337,7 @@ async fn no_guest_asks_in_the_hosts_name_or_answers_for_a_user() {
     assert_eq!(answers(&world).await.len(), 1);
     world
         .broker
+        .runs()
         .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
         .await
         .unwrap();
@@ -368,7 +369,8 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
             };
             let view = world
                 .broker
-                .session(&user, &Target::Agent(agent), of, None)
+                .sessions()
+                .get(&user, &Target::Agent(agent), of, None)
                 .await
                 .unwrap();
             if let Some(asking) = view.asking.into_iter().next() {
@@ -394,7 +396,7 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
         user: UserId::local(),
         idempotency_key: None,
     };
-    world.broker.respond(respond).await.unwrap();
+    world.broker.runs().respond(respond).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "o parts t parts put done");
     assert_eq!(world.effects().len(), 2);

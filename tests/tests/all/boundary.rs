@@ -175,6 +175,7 @@ async fn what_a_call_did_until_its_user_cancelled_it_is_on_record() {
     assert!(
         world
             .broker
+            .runs()
             .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
             .await
             .unwrap()
@@ -515,6 +516,7 @@ async fn an_agent_that_is_stepped_too_often_waits_and_the_ledger_says_so_once() 
     assert!(
         world
             .broker
+            .runs()
             .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
             .await
             .unwrap()

@@ -62,7 +62,8 @@ async fn the_assistant_has_no_tool_but_delegate() {
     world.create("assistant").await;
     let view = world
         .broker
-        .agent(&UserId::local(), &target("assistant"))
+        .agents()
+        .get(&UserId::local(), &target("assistant"))
         .await
         .unwrap();
     assert_eq!(view.tools, ["delegate"]);
@@ -86,7 +87,8 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
         next = loop {
             let view = world
                 .broker
-                .session(&UserId::local(), &target("tutor"), session, None)
+                .sessions()
+                .get(&UserId::local(), &target("tutor"), session, None)
                 .await
                 .unwrap();
             match view.asking.first().map(|asking| asking.tool_call_id) {
@@ -98,7 +100,8 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
     }
     let agent = world
         .broker
-        .agent(&UserId::local(), &target("tutor"))
+        .agents()
+        .get(&UserId::local(), &target("tutor"))
         .await
         .unwrap()
         .row
@@ -118,7 +121,7 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
         session_type: Some("learning".into()),
         ..broker::NewSession::of(target("tutor"), UserId::local())
     };
-    let Err(broker::Error::Refused(refusal)) = world.broker.open_session(second).await else {
+    let Err(broker::Error::Refused(refusal)) = world.broker.sessions().open(second).await else {
         panic!("it was opened")
     };
     assert_eq!(refusal.code, "SESSION_ALREADY_ACTIVE");
@@ -130,6 +133,7 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
     );
     world
         .broker
+        .sessions()
         .terminate_current(By::from(&UserId::local()), &target("tutor"), None)
         .await
         .unwrap();
@@ -143,11 +147,8 @@ async fn an_agent_leads_one_structured_session_at_a_time() {
 async fn the_same_message_twice_is_taken_once() {
     let world = World::new(Setup::default()).await;
     let session = world.open("assistant").await;
-    let post = |text: &str| {
-        world
-            .broker
-            .post_message(world.message("assistant", session, text, Some("key-1")))
-    };
+    let messages = world.broker.messages();
+    let post = |text: &str| messages.post(world.message("assistant", session, text, Some("key-1")));
     let first = post("hello").await.unwrap();
     let again = post("hello").await.unwrap();
     assert_eq!(

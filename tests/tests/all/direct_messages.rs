@@ -671,6 +671,7 @@ async fn cancelling_a_turn_cancels_the_work_that_it_waits_for_all_the_way_down()
     assert!(
         world
             .broker
+            .runs()
             .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
             .await
             .unwrap()
@@ -804,7 +805,8 @@ async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_its_agent(
     world.create("puppet").await;
     let path = world
         .broker
-        .agent(&UserId::local(), &target("puppet"))
+        .agents()
+        .get(&UserId::local(), &target("puppet"))
         .await
         .unwrap()
         .row
@@ -813,21 +815,25 @@ async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_its_agent(
     let puts = script(&json!([{ "start": [{ "key": "t", "tool": "put" }] }]));
     for named in ["puppet", path.as_str()] {
         let arguments = json!({ "agentId": named, "content": puts, "session": "create" });
-        let posted = world.broker.post_routed(broker::PostRouted {
-            to: broker::Address::Persona("narrow".parse().unwrap()),
-            content: vec![domain::message::Part::text(script(&start(&[call(
-                "m",
-                "agents_message",
-                &arguments,
-            )])))],
-            model: None,
-            queue: domain::queue::QueueOverride::default(),
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            user: UserId::local(),
-            idempotency_key: None,
-        });
-        let broker::Routed::Accepted(accepted) = posted.await.unwrap() else {
+        let posted = world
+            .broker
+            .messages()
+            .post_routed(broker::PostRouted {
+                to: broker::Address::Persona("narrow".parse().unwrap()),
+                content: vec![domain::message::Part::text(script(&start(&[call(
+                    "m",
+                    "agents_message",
+                    &arguments,
+                )])))],
+                model: None,
+                queue: domain::queue::QueueOverride::default(),
+                priority: None,
+                labels: domain::message_labels::MessageLabels::default(),
+                user: UserId::local(),
+                idempotency_key: None,
+            })
+            .await;
+        let broker::Routed::Accepted(accepted) = posted.unwrap() else {
             panic!("it was not accepted")
         };
         world.idle(accepted.session).await;
@@ -860,7 +866,8 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     );
     let path = world
         .broker
-        .agent(&UserId::local(), &target("other"))
+        .agents()
+        .get(&UserId::local(), &target("other"))
         .await
         .unwrap()
         .row
@@ -880,6 +887,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     world.until(busy, |row| row.waiting > 1).await;
     world
         .broker
+        .agents()
         .archive(
             By::from(&UserId::local()),
             &target("other"),
@@ -900,7 +908,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
         "{reply:?}"
     );
     assert!(outcome(&reply, "w").contains("archived"), "{reply:?}");
-    let dead = world.broker.dead_letters(100).await.unwrap();
+    let dead = world.broker.dead_letters().list(100).await.unwrap();
     assert!(
         dead.iter().any(
             |letter| letter.accepted.session == busy && letter.dead.reason.contains("archived")
@@ -913,8 +921,10 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     for letter in dead {
         let again = world
             .broker
-            .requeue(By::from(&me), letter.accepted.input, None);
-        if let Err(broker::Error::Refused(refusal)) = again.await {
+            .dead_letters()
+            .requeue(By::from(&me), letter.accepted.input, None)
+            .await;
+        if let Err(broker::Error::Refused(refusal)) = again {
             refused.push(refusal.code.as_str());
         }
     }

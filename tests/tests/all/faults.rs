@@ -117,7 +117,8 @@ reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
     until(async || {
         let view = world
             .broker
-            .session(&UserId::local(), &target("puppet"), session, None)
+            .sessions()
+            .get(&UserId::local(), &target("puppet"), session, None)
             .await
             .unwrap();
         view.messages.iter().any(calls)
@@ -157,7 +158,8 @@ async fn fault_36_words_are_acknowledged_once_stored_however_long_their_turn_tak
     let message = |text: &str| world.message("puppet", session, text, Some("outbound-message-1"));
     let receipt = world
         .broker
-        .post_message(message(&script.to_string()))
+        .messages()
+        .post(message(&script.to_string()))
         .await
         .unwrap();
     // Stored, and its turn still under way or not even begun.
@@ -175,13 +177,15 @@ async fn fault_36_words_are_acknowledged_once_stored_however_long_their_turn_tak
     // An impatient client delivers it again, meanwhile and later.
     let meanwhile = world
         .broker
-        .post_message(message(&script.to_string()))
+        .messages()
+        .post(message(&script.to_string()))
         .await
         .unwrap();
     world.idle(session).await;
     let later = world
         .broker
-        .post_message(message(&script.to_string()))
+        .messages()
+        .post(message(&script.to_string()))
         .await
         .unwrap();
     for again in [meanwhile, later] {
@@ -463,7 +467,7 @@ async fn fault_35_a_call_repeated_a_thousand_times_and_after_a_restart_is_one_in
     for _ in 0..1_000 {
         let broker = world.broker.clone();
         let message = deliver(&world);
-        posts.spawn(async move { broker.post_message(message).await });
+        posts.spawn(async move { broker.messages().post(message).await });
     }
     let inputs: Vec<_> = posts
         .join_all()
@@ -474,7 +478,7 @@ async fn fault_35_a_call_repeated_a_thousand_times_and_after_a_restart_is_one_in
     assert_eq!(inputs.iter().filter(|receipt| !receipt.replayed).count(), 1);
     world.idle(session).await;
     let world = world.restart(|_| {}).await;
-    let again = world.broker.post_message(deliver(&world)).await.unwrap();
+    let again = world.broker.messages().post(deliver(&world)).await.unwrap();
     assert!(again.replayed && inputs.iter().all(|receipt| receipt.input == again.input));
     assert_eq!((world.runs().await.len(), world.effects().len()), (1, 2));
 }

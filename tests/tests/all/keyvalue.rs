@@ -82,7 +82,7 @@ async fn call_in(
         content,
         ..world.message(definition, session, "", None)
     };
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     world.idle(session).await;
     world.last_reply(session).await
 }
@@ -512,6 +512,7 @@ async fn work_that_is_dropped_lets_its_buckets_go() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     world
         .broker
+        .runs()
         .cancel(By::from(&UserId::local()), &target("puppet"), session, None)
         .await
         .unwrap();

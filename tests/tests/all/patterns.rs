@@ -47,7 +47,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
     assert_eq!(worker.path.as_str(), "/local/agent/puppet/sub/0");
     let me = UserId::local();
     let by_path = Target::Path(worker.path.to_string());
-    let found = world.broker.agent(&me, &by_path).await.unwrap();
+    let found = world.broker.agents().get(&me, &by_path).await.unwrap();
     assert!(
         found.row.active && found.row.agent.id == worker.agent,
         "it is there, and not archived with its work"
@@ -61,7 +61,8 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
         .session;
     let view = world
         .broker
-        .session(&me, &by_path, session, None)
+        .sessions()
+        .get(&me, &by_path, session, None)
         .await
         .unwrap();
     let said: Vec<(Role, String)> = view
@@ -84,6 +85,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
     };
     let forked = world
         .broker
+        .transcripts()
         .fork(By::from(&me), &by_path, session, fork)
         .await
         .unwrap()
@@ -92,7 +94,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
         target: by_path,
         ..world.message("other", session, &more, None)
     };
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     let row = world.idle(session).await;
     assert_eq!(
         (row.revision, world.last_reply(session).await.as_str()),
@@ -206,12 +208,13 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
         .play_in(session, &json!([{ "trap": "on purpose" }]))
         .await;
     world.quiet().await;
-    let dead = world.broker.dead_letters(10).await.unwrap();
+    let dead = world.broker.dead_letters().list(10).await.unwrap();
     let [letter] = dead.as_slice() else {
         panic!("{dead:?}")
     };
     world
         .broker
+        .dead_letters()
         .requeue(By::from(&UserId::local()), letter.accepted.input, None)
         .await
         .unwrap();
@@ -376,7 +379,8 @@ async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_
     // Neither work was begun in the user's session, nor is it asked for there.
     let view = world
         .broker
-        .session(&UserId::local(), &target("puppet"), session, None)
+        .sessions()
+        .get(&UserId::local(), &target("puppet"), session, None)
         .await
         .unwrap();
     assert!(view.asking.is_empty());

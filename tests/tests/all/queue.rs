@@ -43,7 +43,7 @@ async fn post(
         queue: said(words),
         ..world.message(definition, session, text, None)
     };
-    world.broker.post_message(message).await
+    world.broker.messages().post(message).await
 }
 
 /// A session whose agent waits for an answer and hears nothing meanwhile, with the question.
@@ -257,7 +257,8 @@ async fn what_was_dropped_is_told_by_the_next_turn_when_the_one_that_was_to_tell
     );
     let [letter] = world
         .broker
-        .dead_letters(10)
+        .dead_letters()
+        .list(10)
         .await
         .unwrap()
         .try_into()
@@ -292,7 +293,7 @@ async fn the_most_urgent_of_what_waits_goes_first_and_equals_in_their_order() {
             priority: Some(priority),
             ..message
         };
-        world.broker.post_message(message).await.unwrap();
+        world.broker.messages().post(message).await.unwrap();
     }
     world
         .answer("puppet", call, json!({ "confirmed": true }))
@@ -382,6 +383,7 @@ async fn a_directive_sets_the_queue_of_its_session_and_is_said_to_nobody() {
     let direct = async |text: &str| {
         world
             .broker
+            .messages()
             .say(world.message("puppet", session, text, None))
             .await
     };
@@ -411,6 +413,7 @@ async fn a_directive_sets_the_queue_of_its_session_and_is_said_to_nobody() {
     assert_eq!(reset.said, QueueOverride::default());
     let waiting = world
         .broker
+        .queue()
         .inputs(&UserId::local(), &target("puppet"), session)
         .await
         .unwrap();
@@ -431,7 +434,8 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
         .input;
     let cancelled = world
         .broker
-        .cancel_input(By::from(&me), &puppet, session, first, None)
+        .queue()
+        .cancel(By::from(&me), &puppet, session, first, None)
         .await
         .unwrap();
     let untaken = InputState::Cancelled {
@@ -441,7 +445,8 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     assert_eq!(cancelled.state, untaken);
     let Err(Error::Refused(again)) = world
         .broker
-        .cancel_input(By::from(&me), &puppet, session, first, None)
+        .queue()
+        .cancel(By::from(&me), &puppet, session, first, None)
         .await
     else {
         panic!("twice")
@@ -455,7 +460,8 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     });
     let Err(Error::Refused(taken)) = world
         .broker
-        .cancel_input(By::from(&me), &puppet, session, claimed.unwrap(), None)
+        .queue()
+        .cancel(By::from(&me), &puppet, session, claimed.unwrap(), None)
         .await
     else {
         panic!()
@@ -467,6 +473,7 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     world.say("puppet", session, "three").await;
     let cancelled = world
         .broker
+        .runs()
         .cancel_with_waiting(By::from(&me), &puppet, session, None)
         .await
         .unwrap();

@@ -1,6 +1,6 @@
 //! Another configuration in the place of the present one, as a whole.
 
-use super::{Broker, Error, MADE_DEFINITIONS_MAX};
+use super::{Configuration, Error, MADE_DEFINITIONS_MAX};
 use crate::admission::{TriggerEvent, admit};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
@@ -54,7 +54,7 @@ pub struct Reloaded {
     pub replaces: Digest,
 }
 
-impl Broker {
+impl Configuration<'_> {
     /// Serves another configuration from now on, as a whole: it applies to every turn that begins
     /// later. A turn in progress keeps the code, the tools, the models and the limits that it began
     /// with, except those withdrawn since, and uses the present grants. Turns of removed
@@ -116,7 +116,7 @@ impl Broker {
     /// # Errors
     /// The record cannot be committed.
     #[boxed]
-    pub async fn note_refused_reload(&self, refused: RefusedReload) -> Result<(), Error> {
+    pub async fn note_refused(&self, refused: RefusedReload) -> Result<(), Error> {
         let RefusedReload {
             because,
             user,
@@ -196,7 +196,7 @@ impl Broker {
 
     /// Returns the digest by which records name the configuration that is served.
     #[must_use]
-    pub fn configuration(&self) -> Digest {
+    pub fn digest(&self) -> Digest {
         self.core.served().version
     }
 }

@@ -1,7 +1,7 @@
 //! The files of a session: hand one over, list them, give one back.
 
 use super::guards::{allowed, room_for};
-use super::{Broker, Error, Target, UploadFile};
+use super::{Error, Files, Target, UploadFile};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{busy, file_not_found, session_closed};
@@ -20,7 +20,7 @@ use store::{
     SessionRow, SessionStatus,
 };
 
-impl Broker {
+impl Files<'_> {
     /// Checks that a file of this name may be handed over, before its bytes are there.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Broker {
         session: SessionId,
         name: &str,
     ) -> Result<SessionRow, Error> {
-        let row = self.session_for(user, target, session).await?;
+        let row = self.sessions().for_command(user, target, session).await?;
         check_name(name).map_err(|fault| Refusal::new(ErrorCode::InvalidFileName, fault))?;
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
@@ -62,7 +62,7 @@ impl Broker {
     /// The session does not exist or has ended, the user has no right to it, the file is too large
     /// or has no valid name or media type, or the session has no room for it.
     #[boxed]
-    pub async fn upload_file(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
+    pub async fn upload(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
         let session = command.session;
         let content = command.content;
         let row = self
@@ -88,7 +88,9 @@ impl Broker {
             time: self.core.now(),
         };
         let mut commit = uploading(&row, &row_of_file).blob(content);
-        commit.guards.extend(self.may_store(&row_of_file.user_id));
+        commit
+            .guards
+            .extend(self.access().may_store(&row_of_file.user_id));
         match self.store().commit(commit).await {
             Ok(_) => Ok((row_of_file, true)),
             Err(CommitError::Conflict(conflict)) => {
@@ -122,7 +124,7 @@ impl Broker {
             Clash::Guard(Guard::Session(SessionGuard::Open(_))) => Err(session_closed().into()),
             // The user's role was taken away in between.
             Clash::Guard(Guard::Agent(AgentGuard::Role { .. })) => {
-                self.session_for(user, target, session).await?;
+                self.sessions().for_command(user, target, session).await?;
                 Err(busy("roles are changing at this moment; try again shortly").into())
             }
             _ => Err(CommitError::Conflict(conflict).into()),
@@ -134,13 +136,13 @@ impl Broker {
     /// # Errors
     /// There is no such session.
     #[boxed]
-    pub async fn files(
+    pub async fn list(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
     ) -> Result<Vec<FileRow>, Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         Ok(self.store().files(row.id).await?)
     }
 
@@ -152,7 +154,7 @@ impl Broker {
     /// # Errors
     /// There is no such session, or no such file in it.
     #[boxed]
-    pub async fn file(
+    pub async fn get(
         &self,
         user: &UserId,
         target: &Target,
@@ -160,7 +162,7 @@ impl Broker {
         digest: Digest,
         name: Option<&str>,
     ) -> Result<(File, Vec<u8>), Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         let files = self.store().files(row.id).await?;
         let is_it =
             |file: &File| file.digest == digest && name.is_none_or(|name| file.name == name);

@@ -7,7 +7,7 @@
 
 use super::error::invalid;
 use super::quota::passed_limit;
-use super::{Broker, Error};
+use super::{Error, Requests};
 use crate::boxed::boxed;
 use crate::refusals::{agent_not_found, changing, key_reused};
 pub(crate) use crate::request::Request;
@@ -119,7 +119,7 @@ pub(crate) struct AnswerAt {
     pub(crate) version: u64,
 }
 
-impl Broker {
+impl Requests<'_> {
     /// Executes an action once. If the same request executed it before, or does so at this moment,
     /// its answer is returned instead.
     pub(super) async fn once<T, R: DeserializeOwned>(
@@ -231,7 +231,7 @@ impl Broker {
         request: Option<&Request>,
         reply: &impl Serialize,
     ) -> Result<(), Error> {
-        let guards = self.may_store(user).collect();
+        let guards = self.access().may_store(user).collect();
         self.note_under(guards, request, reply).await
     }
 

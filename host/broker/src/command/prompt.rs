@@ -2,7 +2,7 @@
 
 use super::agents::Whom;
 use super::sessions::visible;
-use super::{Broker, Error, SYSTEM_PROMPT, Target};
+use super::{Agents, Error, SYSTEM_PROMPT, Target};
 use crate::boxed::boxed;
 use crate::buckets::OwnBehalf;
 use crate::prompting::Prompting;
@@ -108,7 +108,7 @@ impl PromptOwner<'_> {
     }
 }
 
-impl Broker {
+impl Agents<'_> {
     /// Returns the prompt, with its tools, of a run of the agent that would begin now: in a
     /// session, or in a chat that is opened for the user. A definition means the user's agent of
     /// it, also before that exists.
@@ -221,7 +221,7 @@ impl Broker {
         let row = self.store().session(id).await?;
         if let Some(of) = row.as_ref().map(|row| row.agent)
             && of != agent
-            && let Ok((_, other)) = self.session_of(user, &Target::Agent(of), id).await
+            && let Ok((_, other)) = self.sessions().visible(user, &Target::Agent(of), id).await
         {
             return Err(session_of_another(id, &other).into());
         }

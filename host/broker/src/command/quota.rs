@@ -6,7 +6,7 @@
 //! each of their API keys has that of a key; a request without an API key has none. Sessions that
 //! agents open, and the import of old sessions, have no such guard.
 
-use super::Broker;
+use super::Access;
 use crate::core::Core;
 use domain::error_code::ErrorCode;
 use domain::refusal::Refusal;
@@ -17,7 +17,7 @@ use store::{Clash, Guard, KeyGuard, UserGuard};
 /// The period in which sessions are counted, in milliseconds.
 const MINUTE_MS: u64 = 60_000;
 
-impl Broker {
+impl Access<'_> {
     /// Returns the guards under which a user may have more stored; none for the operator without an
     /// API key.
     pub(super) fn may_store(&self, user: &UserId) -> impl Iterator<Item = Guard> + use<> {

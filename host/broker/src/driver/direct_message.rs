@@ -325,7 +325,11 @@ impl SessionContext {
             core: self.core.clone(),
             is_unruled: false,
         };
-        let (agent, role, made) = match broker.find_or_make(user, &target, Right::Interact).await {
+        let (agent, role, made) = match broker
+            .agents()
+            .find_or_make(user, &target, Right::Interact)
+            .await
+        {
             Ok(Found::There(row, role)) => (row.agent, role, None),
             Ok(Found::New(created)) => {
                 match Agent::apply(None, &Event::AgentCreated((*created).clone())) {

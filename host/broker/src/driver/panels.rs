@@ -54,7 +54,7 @@ impl SessionContext {
             core: self.core.clone(),
             is_unruled: false,
         };
-        let clearance = broker.clearance(&started.user_id).await?;
+        let clearance = broker.access().clearance(&started.user_id).await?;
         let open = UserSessionFilter {
             open: true,
             ..UserSessionFilter::default()
