@@ -2,7 +2,7 @@
 //! gateway.
 
 use crate::boxed::boxed;
-use crate::command::Models;
+use crate::shared::Models;
 pub use llm::{
     ConfiguredModel, ConfiguredProvider, Freshness, Health, HealthState, ModelList, PriceConfig,
     ProviderKind, SeenBy, ShownFailure,

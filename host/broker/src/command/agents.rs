@@ -1,20 +1,19 @@
 //! Commands on agents: create, find, list, set up.
 
-pub(super) use super::error::invalid;
 use super::once::{AsItWas, Once, lands};
-use super::{AgentView, Agents, By, CreateAgent, Error, Request, Target};
+use super::{AgentView, Agents, By, CreateAgent, Error, Request, Target, Whom};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{
     agent_archived, agent_not_found, agent_purged, changing, definition_not_found, spawned,
 };
+pub(super) use crate::shared::error::invalid;
 use domain::agent::Agent;
 use domain::agent::describe::ConfigChanges;
 use domain::definition::{Definition, DefinitionId};
 use domain::error_code::ErrorCode;
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
-use domain::path::PathKind;
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
@@ -36,24 +35,6 @@ enum Own {
     None {
         path: String,
     },
-}
-
-/// The agent with which a session or a chat begins.
-pub(crate) enum Whom {
-    /// An existing agent, and the user's role with it.
-    There(Box<AgentRow>, AgentRole),
-    /// An agent that is made in the same commit.
-    New(Box<AgentCreated>),
-}
-
-impl Whom {
-    /// Returns the kind of the agent.
-    pub(super) fn kind(&self) -> PathKind {
-        match self {
-            Self::There(row, _) => row.kind,
-            Self::New(created) => created.kind,
-        }
-    }
 }
 
 /// The template that an agent is made from.

@@ -4,7 +4,7 @@
 
 use super::{Error, Messages, TurnFailure, TurnReport};
 use crate::boxed::boxed;
-use crate::driver::{catch_up, load_run};
+use crate::shared::runs::{catch_up, load_run};
 use domain::agent::milestones::questions;
 use domain::cut_off;
 use domain::event::InputAccepted;

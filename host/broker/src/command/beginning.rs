@@ -7,10 +7,8 @@
 use super::agents::making;
 use super::arriving;
 use super::generation::Turns;
-use super::guards::allowed;
 use super::messages::Remembered;
 use super::queue::Configured;
-use super::quota::passed_limit;
 use super::route::{Route, Routing};
 use super::{
     Error, InputReceipt, Messages, PostOutcome, PostRouted, Request, RoutedReceipt, Target,
@@ -18,6 +16,8 @@ use super::{
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, changing, queue_full};
+use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
 use domain::agent::Agent;
 use domain::error_code::ErrorKind;
 use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened};

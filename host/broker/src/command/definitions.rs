@@ -6,7 +6,6 @@
 
 use super::agents::default_path;
 use super::once::Once;
-use super::quota::passed_limit;
 use super::{By, Definitions, Error, Request};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
@@ -14,6 +13,7 @@ use crate::core::fresh;
 use crate::journal::Context;
 use crate::purge::rewrite;
 use crate::refusals::definition_not_found;
+use crate::shared::guards::passed_limit;
 use domain::definition::{Definition, DefinitionId, Extended, OwnDefinition, Wider};
 use domain::error_code::ErrorCode;
 use domain::event::{DefinitionMade, DefinitionRemoved, Event};

@@ -1,7 +1,6 @@
 //! Ending work in a session: structured sessions are terminated, open runs cancelled.
 
 use super::driver_answer::answered;
-use super::guards::allowed;
 use super::once::{Once, lands};
 use super::quarantine::driven;
 use super::queue::NamedSession;
@@ -11,6 +10,7 @@ use super::{By, Error, Request, Runs, Sessions, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{changing, no_active_session};
+use crate::shared::guards::allowed;
 use crate::signal::{Aborted, Signal};
 use domain::agent::end_session::TERMINATE_REASON;
 use domain::id::{InputId, SessionId, Stream};

@@ -3,7 +3,7 @@
 use super::driver_answer::answered;
 use super::once::Once;
 use super::quarantine::driven;
-use super::{AnswerAt, Error, ExternalAgents, NewSession, Request, SessionIds, Target};
+use super::{Error, ExternalAgents, NewSession, Request, SessionIds, Target};
 use crate::boxed::boxed;
 use crate::external::{SESSION_NAME, Signed};
 use crate::journal::Context;
@@ -12,6 +12,7 @@ use crate::refusals::{
     signature_stale,
 };
 use crate::refused_late::refused_late;
+use crate::shared::AnswerAt;
 use crate::signal::{ExternalAnswer, ExternalSignal, Signal};
 use domain::definition::{Definition, DefinitionId};
 use domain::digest::Digest;

@@ -1,19 +1,17 @@
 //! The files of a session: hand one over, list them, give one back.
 
-use super::guards::{allowed, room_for};
 use super::{Error, Files, Target, UploadFile};
 use crate::boxed::boxed;
-use crate::journal::Context;
+use crate::journal::{Context, uploaded};
 use crate::refusals::{busy, file_not_found, session_closed};
+use crate::shared::guards::{allowed, room_for};
 use crate::view::thread_part;
 use domain::digest::Digest;
 use domain::error_code::ErrorCode;
-use domain::event::{Event, FileUploaded};
 use domain::file::{FILE_BYTES_MAX, File, check_media_type, check_name, full};
 use domain::id::{SessionId, Stream};
 use domain::message::Part;
 use domain::refusal::Refusal;
-use domain::time::Timestamp;
 use domain::user::UserId;
 use store::{
     AgentGuard, Clash, Commit, CommitError, Conflict, Expected, FileRow, Guard, SessionGuard,
@@ -219,17 +217,4 @@ fn uploading(session: &SessionRow, row: &FileRow) -> Commit {
             Expected::Any,
             vec![context.event(uploaded(session.id, file, user, row.time))],
         )
-}
-
-/// Returns the event of a file that was handed over.
-pub(crate) fn uploaded(session: SessionId, file: &File, by: &UserId, time: Timestamp) -> Event {
-    Event::FileUploaded(FileUploaded {
-        session,
-        digest: file.digest,
-        name: file.name.clone(),
-        media_type: file.media_type.clone(),
-        bytes: file.bytes,
-        user_id: by.clone(),
-        time,
-    })
 }

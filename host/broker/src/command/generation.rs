@@ -1,9 +1,10 @@
 //! Checks of the model of a session, and of the settings with which its turns ask it.
 
-use super::agents::{Template, Whom};
-use super::error::invalid;
+use super::Whom;
+use super::agents::Template;
 use super::{CreateAgent, Error, Fork, GENERATION, Models, NewSession, Target};
 use crate::serving::Served;
+use crate::shared::error::invalid;
 use domain::agent::Agent;
 use domain::authority::Caller;
 use domain::definition::Definition;

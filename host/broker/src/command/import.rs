@@ -2,7 +2,8 @@
 //!
 //! There is one agent for each user and session type, and each session is imported once.
 
-use super::agents::{Whom, making};
+use super::Whom;
+use super::agents::making;
 use super::once::lands;
 use super::opening::CONFIG_BYTES_MAX;
 use super::{Error, Imports, Target};

@@ -1,15 +1,15 @@
 //! Changes of a session as a label: rename, pin, note attributes, clear, delete.
 
-use super::guards::{allowed, has_right};
 use super::once::Once;
-use super::quota::passed_limit;
 use super::{By, Error, Request, Sessions, Target};
 use crate::boxed::boxed;
-use crate::driver::tell_of_dead;
 use crate::journal::Context;
 use crate::refusals::{
     changing, inputs_wait, run_open, session_active, session_closed, session_structured,
 };
+use crate::shared::guards::passed_limit;
+use crate::shared::guards::{allowed, has_right};
+use crate::shared::outbound_messages::tell_of_dead;
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
 use domain::role::Right;

@@ -13,12 +13,12 @@ use super::sessions::allowed;
 use super::{By, Error, InputReceipt, Messages, PostMessage, QueueSaid, Request};
 use crate::boxed::boxed;
 use crate::core::fresh;
-use crate::driver::load_run;
 use crate::journal::Context;
 use crate::refusals::{
     busy, changing, queue_full, session_closed, session_expired, session_full, session_not_found,
     too_large,
 };
+use crate::shared::runs::load_run;
 use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, InputsDropped};
 use domain::id::{InputId, Stream};

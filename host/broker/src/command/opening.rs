@@ -1,10 +1,8 @@
 //! Opening a session, with an agent that exists or that is made in the same commit.
 
-use super::agents::{Whom, making};
-use super::error::invalid;
-use super::guards::allowed;
+use super::Whom;
+use super::agents::making;
 use super::once::Once;
-use super::quota::passed_limit;
 use super::switch_origin::Leaving;
 use super::{By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Sessions, Target};
 use crate::boxed::boxed;
@@ -12,6 +10,9 @@ use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{busy, changing, session_active, spawned};
 use crate::resolved_config::Sealed;
+use crate::shared::error::invalid;
+use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
 use domain::agent::start_session::Beginning;

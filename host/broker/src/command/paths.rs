@@ -4,10 +4,10 @@
 //! out.
 
 use super::connectors::CONNECTOR_KEYS_OF_A_USER_MAX;
-use super::error::invalid;
 use super::reason::checked_reason;
 use super::{By, Error, Paths, Request, Target};
 use crate::boxed::boxed;
+use crate::shared::error::invalid;
 use domain::error_code::ErrorCode;
 use domain::id::SessionId;
 use domain::path::{AgentPath, FetchStrategy, PathKind, ReplyTarget, Subtree, SubtreeError};

@@ -1,13 +1,13 @@
 //! Making agents: at a path of the user's choosing, or below an agent at a path of the host's.
 
 use super::agents::{default_path, making, taken};
-use super::error::invalid;
 use super::once::AsItWas;
-use super::quota::passed_limit;
 use super::{AgentView, Agents, CreateAgent, Error, Request, Target, Template};
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::busy;
+use crate::shared::error::invalid;
+use crate::shared::guards::passed_limit;
 use domain::agent::configure::check_name;
 use domain::agent::describe::{check_config, check_place};
 use domain::agent::lifecycle::default_name;

@@ -1,14 +1,14 @@
 //! Commands on a session's queue: configure it, list it, withdraw inputs.
 
-use super::guards::allowed;
 use super::once::lands;
-use super::quota::passed_limit;
 use super::reason::check_reason;
 use super::route::Route;
 use super::{By, Error, Queue, Request, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{input_not_found, input_not_waiting, input_not_words, session_closed};
+use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
 use domain::event::{Event, InputAccepted, InputCancelled, QueueConfigured};
 use domain::id::{InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;

@@ -7,7 +7,7 @@
 //! A session that is begun for a message is in one commit with it. So are its agent, if that is
 //! made as well, and the key of the request: see [`super::beginning`].
 
-use super::agents::Whom;
+use super::Whom;
 use super::arriving::Arriving;
 use super::beginning::Beginning;
 use super::messages::{

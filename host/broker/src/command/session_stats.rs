@@ -2,7 +2,8 @@
 
 use super::{Error, Sessions, Target};
 use crate::boxed::boxed;
-use crate::driver::{DriverError, load_run};
+use crate::shared::DriverError;
+use crate::shared::runs::load_run;
 use domain::agent::Agent;
 use domain::compaction::Mark;
 use domain::id::{RunId, SessionId};

@@ -1,16 +1,16 @@
 //! Commands on sessions: show one, list them, save a half-filled widget.
 
-use super::error::invalid;
-pub(super) use super::guards::allowed;
-use super::quota::passed_limit;
 use super::{Error, SessionView, Sessions, Target};
 use crate::boxed::boxed;
-use crate::driver::load_run;
 use crate::journal::Context;
 use crate::refusals::{
     agent_archived, conversation_taken, not_suspended, session_closed, session_not_found,
     session_purged,
 };
+use crate::shared::error::invalid;
+pub(super) use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
+use crate::shared::runs::load_run;
 use domain::agent::Agent;
 use domain::agent::milestones::questions;
 use domain::event::{Event, Recorded, UiSaved};

@@ -1,8 +1,6 @@
 //! Switching: a user continues with another agent, and returns with a summary.
 
 use super::driver_answer::answered;
-use super::error::invalid;
-use super::guards::allowed;
 use super::labels::while_idle;
 use super::once::{Once, lands};
 use super::quarantine::driven;
@@ -19,6 +17,8 @@ use crate::refusals::{
     agent_not_found, changing, not_switched, run_open, run_open_there, session_closed,
     session_structured,
 };
+use crate::shared::error::invalid;
+use crate::shared::guards::allowed;
 use crate::signal::Signal;
 use domain::event::{Event, SessionAttributed};
 use domain::id::{AgentId, SessionId, Stream};

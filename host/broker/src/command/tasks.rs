@@ -1,14 +1,15 @@
 //! Tasks: work that agents handed to each other, listed, summed up and cancelled.
 
 use super::ending::CANCEL_REASON;
-use super::guards::allowed;
 use super::once::lands;
 use super::reason::checked_reason;
 use super::sessions::visible;
 use super::{Error, Target, Tasks};
 use crate::boxed::boxed;
-use crate::driver::{drawn_by_work, load_caller, wake_blocked};
 use crate::journal::Context;
+use crate::shared::blocked::wake_blocked;
+use crate::shared::guards::allowed;
+use crate::shared::runs::{drawn_by_work, load_caller};
 use crate::signal::Aborted;
 use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::{Event, InputCancelled, RunSettled};

@@ -1,13 +1,13 @@
 //! Sessions as files: export one as JSON lines, import one.
 
-use super::error::invalid;
-use super::guards::allowed;
-use super::quota::passed_limit;
 use super::{By, Error, Request, Target, Transcripts};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{export_too_large, not_exportable, turn_conflict};
+use crate::shared::error::invalid;
+use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
 use domain::digest::Digest;

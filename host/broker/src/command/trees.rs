@@ -1,13 +1,13 @@
 //! The tree of turns: show a turn or a session's tree, compare two threads, fork a session.
 
-use super::error::invalid;
-use super::guards::allowed;
 use super::opening::check_label;
 use super::{By, Error, Request, SessionView, Sessions, Target, Transcripts};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{changing, session_not_found, thread_empty, threads_apart, turn_not_found};
+use crate::shared::error::invalid;
+use crate::shared::guards::allowed;
 use domain::event::{Event, SessionOpened};
 use domain::id::{AgentId, SessionId, Stream, TurnId};
 use domain::message::MessageId;

@@ -4,9 +4,9 @@
 //! another, is shown those of the user's other open sessions, the latest ones.
 
 use super::context::SessionContext;
-use super::error::DriverError;
 use super::scope::{Scope, at_once, failed};
-use crate::command::Broker;
+use crate::shared::Broker;
+use crate::shared::DriverError;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::id::SessionId;
 use domain::message::Part;

@@ -2,9 +2,9 @@
 
 use super::host::{Host, model, replies, target, timer, works};
 use crate::command::{Address, Arriving};
-use crate::driver::tell_of_dead;
 use crate::fresh;
 use crate::journal::Context;
+use crate::shared::outbound_messages::tell_of_dead;
 use crate::{PostRouted, Routed, TurnOutcome};
 use domain::connector::{CHAT_OUTBOUND_MESSAGES_MAX, ReplyRoute};
 use domain::event::{

@@ -1,7 +1,7 @@
 //! Tests of turns and their steps: when one is taken, and what becomes of one that fails.
 
 use super::host::{Host, replies, timer, works};
-use crate::driver::load_run;
+use crate::shared::runs::load_run;
 use crate::{Cancelled, TurnFailure, TurnOutcome};
 use domain::id::Stream;
 use domain::step::News;
