@@ -41,7 +41,7 @@ impl Runs<'_> {
             .sessions()
             .for_command(by.user, target, session)
             .await?;
-        driven(&self.core, row.id)?;
+        driven(self.core, row.id)?;
         let (done, begun) = oneshot::channel();
         let signal = Signal::Compact {
             by: by.user.clone(),
@@ -50,6 +50,6 @@ impl Runs<'_> {
             done,
         };
         self.core.signal(row.id, signal).await;
-        answered(&self.core, begun).await
+        answered(self.core, begun).await
     }
 }

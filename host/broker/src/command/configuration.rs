@@ -77,7 +77,7 @@ impl Configuration<'_> {
             mut differences,
             needs_restart,
         } = reload;
-        let core = &self.core;
+        let core = self.core;
         // The components that were admitted last are the served ones.
         let _replacing = core.replacing.lock().await;
         let before = core.served();
@@ -122,7 +122,7 @@ impl Configuration<'_> {
             user,
             reason,
         } = refused;
-        let core = &self.core;
+        let core = self.core;
         let time = core.now();
         let secrets = core.runtime.secrets();
         let mut reason = secrets.redactor().text(&reason).into_owned();
@@ -151,7 +151,7 @@ impl Configuration<'_> {
     /// changed.
     #[boxed]
     pub async fn replace_catalogue(&self, next: Catalogue) -> Result<(), Error> {
-        let core = &self.core;
+        let core = self.core;
         let _replacing = core.replacing.lock().await;
         let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
         let before = core.served();

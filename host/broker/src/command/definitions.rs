@@ -178,7 +178,7 @@ impl Definitions<'_> {
             .once(request.as_ref(), act)
             .await
             .map(Once::either)?;
-        rewrite(&self.core).await;
+        rewrite(self.core).await;
         Ok(())
     }
 

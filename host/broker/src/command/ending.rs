@@ -268,7 +268,7 @@ impl Runs<'_> {
         reason: String,
         with: Commit,
     ) -> Result<Aborted, Error> {
-        driven(&self.core, session)?;
+        driven(self.core, session)?;
         let (done, aborted) = oneshot::channel();
         let signal = Signal::Abort {
             reason,
@@ -277,6 +277,6 @@ impl Runs<'_> {
             done,
         };
         self.core.signal(session, signal).await;
-        answered(&self.core, aborted).await
+        answered(self.core, aborted).await
     }
 }

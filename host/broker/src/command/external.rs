@@ -188,7 +188,7 @@ impl ExternalAgents<'_> {
                 return Err(refusal.into());
             }
         };
-        driven(&self.core, to.row.id)?;
+        driven(self.core, to.row.id)?;
         let taken = self.take_post(&to, &post, text).await;
         if let Err(Error::Refused(refusal)) = &taken
             && refusal.kind() == ErrorKind::Conflict
@@ -261,7 +261,7 @@ impl ExternalAgents<'_> {
             self.core
                 .signal(to.row.id, Signal::External(Box::new(signal)))
                 .await;
-            answered(&self.core, reply).await
+            answered(self.core, reply).await
         };
         let once: Once<u64, AnswerAt> = self.requests().once(Some(&request), act).await?;
         Ok(match once {

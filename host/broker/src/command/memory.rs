@@ -75,7 +75,7 @@ impl Memory<'_> {
         self.requests()
             .carry_out(request.as_ref(), "the note", plan)
             .await?;
-        rewrite(&self.core).await;
+        rewrite(self.core).await;
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl Memory<'_> {
         session: SessionId,
     ) -> Result<(Commit, ()), Error> {
         let row = self.sessions().for_command(user, target, session).await?;
-        driven(&self.core, row.id)?;
+        driven(self.core, row.id)?;
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
         }

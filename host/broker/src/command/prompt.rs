@@ -148,7 +148,7 @@ impl Agents<'_> {
         let own = asked.session.and_then(|row| row.model.as_deref());
         let kind = agent.kind;
         let prompting = Prompting {
-            core: &self.core,
+            core: self.core,
             served: &served,
             definition: &definition,
             model: own.or_else(|| served.settings.paths.model_of(kind, &definition)),

@@ -63,12 +63,12 @@ impl Runs<'_> {
         };
         if self.core.noted_inspections.are_over(session) {
             // Reading it would end the process.
-            driven(&self.core, session)?;
+            driven(self.core, session)?;
         }
         let run = match load_run(self.store(), run).await {
             Ok((run, _)) => run,
             Err(failure) => {
-                return Err(driven(&self.core, session)
+                return Err(driven(self.core, session)
                     .err()
                     .unwrap_or_else(|| failure.into()));
             }
@@ -97,7 +97,7 @@ impl Runs<'_> {
             Some(action) => self.fit(session, action, &mut command.response).await?,
             None => Vec::new(),
         };
-        driven(&self.core, session)?;
+        driven(self.core, session)?;
         let (done, reply) = oneshot::channel();
         let answer = ClientAnswer {
             call: command.call,
@@ -112,7 +112,7 @@ impl Runs<'_> {
             done,
         };
         self.core.signal(session, signal).await;
-        match answered(&self.core, reply).await {
+        match answered(self.core, reply).await {
             Ok(position) => Ok(position),
             Err(error) => {
                 // A user who lost the right to it gets that error instead.

@@ -287,7 +287,7 @@ impl Switches<'_> {
             .for_command(by.user, &back_at, outcome.session_id)
             .await?;
         require_chat(&origin, "only chats are returned to")?;
-        driven(&self.core, origin.id)?;
+        driven(self.core, origin.id)?;
         if self.is_at_work(&row, self.core.now()).await? {
             return Err(run_open().into());
         }
@@ -316,7 +316,7 @@ impl Switches<'_> {
             done,
         };
         self.core.signal(origin.id, signal).await;
-        answered(&self.core, begun).await
+        answered(self.core, begun).await
     }
 
     /// Takes a user back who said nothing meanwhile: there is nothing to be summarised.

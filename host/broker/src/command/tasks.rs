@@ -223,7 +223,7 @@ impl Tasks<'_> {
         if !lands(self.core.commit_work(row.to_session, commit).await)? {
             return Err(task_settled(TaskStatus::Running));
         }
-        wake_blocked(&self.core, row.input).await;
+        wake_blocked(self.core, row.input).await;
         Ok(())
     }
 
