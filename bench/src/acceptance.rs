@@ -46,7 +46,7 @@ pub(crate) async fn measure() -> anyhow::Result<[f64; 4]> {
             let before = *durable.borrow();
             let message = world.message("puppet", *session, WORDS, None);
             let began = Instant::now();
-            world.broker.post_message(message).await?;
+            world.broker.messages().post(message).await?;
             acceptances.whole.push(us(began.elapsed()));
             // What is accepted waits, so nothing else is committed meanwhile.
             let end = *durable.borrow();

@@ -138,12 +138,12 @@ async fn post(world: &World, to: Conversation) -> anyhow::Result<InputReceipt> {
         target: Target::Agent(to.agent),
         ..world.message("assistant", to.session, "hello", None)
     };
-    Ok(world.broker.post_message(message).await?)
+    Ok(world.broker.messages().post(message).await?)
 }
 
 /// Waits for the reply to a message.
 async fn reply(world: &World, to: &InputReceipt) -> anyhow::Result<()> {
-    let became = world.broker.await_reply(to.input, TURN).await?;
+    let became = world.broker.messages().await_reply(to.input, TURN).await?;
     ensure!(became.is_some(), "no reply in time");
     Ok(())
 }
@@ -172,7 +172,8 @@ impl Past {
         mean_us(LOADS, async || {
             let found = world
                 .broker
-                .agent(&UserId::local(), &Target::Agent(self.agent.agent))
+                .agents()
+                .get(&UserId::local(), &Target::Agent(self.agent.agent))
                 .await?;
             ensure!(
                 found.row.version == self.events,

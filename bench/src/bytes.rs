@@ -151,7 +151,7 @@ impl Bench {
     async fn turn(&self, agent: &str, session: SessionId, words: &str) -> anyhow::Result<()> {
         let mut durable = self.world.store().durable();
         let message = self.world.message(agent, session, words, None);
-        self.world.broker.post_message(message).await?;
+        self.world.broker.messages().post(message).await?;
         loop {
             durable.borrow_and_update();
             let row = self.world.store().session(session).await?;

@@ -104,7 +104,7 @@ impl Taken {
         let mut seen = Vec::new();
         let began = Instant::now();
         let message = world.message(AGENT, session, words, None);
-        world.broker.post_message(message).await?;
+        world.broker.messages().post(message).await?;
         loop {
             seen.push((*durable.borrow_and_update(), Instant::now()));
             let row = world.store().session(session).await?;

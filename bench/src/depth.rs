@@ -56,7 +56,8 @@ async fn open(world: &World, thread: Conversation) -> anyhow::Result<f64> {
     mean_us(POLLS, async || {
         let seen = world
             .broker
-            .session(
+            .sessions()
+            .get(
                 &UserId::local(),
                 &Target::Agent(thread.agent),
                 thread.session,

@@ -146,7 +146,7 @@ impl Sessions {
                 let world = &sessions.world;
                 for _ in 0..MESSAGES {
                     let message = world.message("puppet", session, WORDS, None);
-                    world.broker.post_message(message).await?;
+                    world.broker.messages().post(message).await?;
                 }
                 anyhow::Ok(())
             });
@@ -233,6 +233,7 @@ impl Sessions {
             let found = self
                 .world
                 .broker
+                .messages()
                 .where_to(&UserId::local(), &to, WORDS)
                 .await?;
             taken.push(us(began.elapsed()));
@@ -310,7 +311,7 @@ async fn whole_turns() -> anyhow::Result<f64> {
             let world = world.clone();
             turns.spawn(async move {
                 let message = world.message("assistant", session, "hello", None);
-                world.broker.post_message(message).await?;
+                world.broker.messages().post(message).await?;
                 world.idle(session).await;
                 anyhow::Ok(())
             });

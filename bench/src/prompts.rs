@@ -335,7 +335,11 @@ async fn fill(world: &World) -> anyhow::Result<()> {
         let steps: Vec<_> = (0..ITEMS_OF_TURN / ITEMS_OF_STEP).map(step).collect();
         let script = json!({ "steps": steps }).to_string();
         let receipt = world.say(FILLER, session, &script).await;
-        let became = world.broker.await_reply(receipt.input, TURN).await?;
+        let became = world
+            .broker
+            .messages()
+            .await_reply(receipt.input, TURN)
+            .await?;
         ensure!(became.is_some(), "the list was not filled in time");
     }
     Ok(())
@@ -352,6 +356,7 @@ async fn check(world: &World) -> anyhow::Result<()> {
         let session = world.open(agent).await;
         let parts = world
             .broker
+            .agents()
             .prompt(&user, &target(agent), Some(session))
             .await?;
         let lines = |name: &str, line: &str| {
@@ -385,7 +390,7 @@ async fn turn(world: &World, agent: &str, words: &str) -> anyhow::Result<f64> {
     let mut durable = world.store().durable();
     mean_us(TURNS, async || {
         let message = world.message(agent, session, words, None);
-        world.broker.post_message(message).await?;
+        world.broker.messages().post(message).await?;
         // Woken by each commit: the broker's own wait looks only every 20 ms.
         let ended = async {
             loop {

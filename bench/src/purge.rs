@@ -201,7 +201,8 @@ async fn delete(world: &World, said: Conversation) -> anyhow::Result<()> {
     let target = Target::Agent(said.agent);
     world
         .broker
-        .delete_session(by, &target, said.session)
+        .sessions()
+        .delete(by, &target, said.session)
         .await?;
     Ok(())
 }

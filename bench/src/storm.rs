@@ -92,7 +92,8 @@ impl Storm {
         if matches!(self, Self::Words) {
             world
                 .broker
-                .post_message(message(world, &script.to_string()))
+                .messages()
+                .post(message(world, &script.to_string()))
                 .await?;
         }
         for _ in 0..count {
@@ -108,7 +109,8 @@ impl Storm {
                 while !over.load(Ordering::Relaxed) {
                     if world
                         .broker
-                        .post_message(message(&world, &words))
+                        .messages()
+                        .post(message(&world, &words))
                         .await
                         .is_err()
                     {

@@ -212,7 +212,11 @@ async fn say(busy: &Arc<Sessions>) -> anyhow::Result<f64> {
         let busy = busy.clone();
         senders.spawn(async move {
             for _ in 0..CALLS {
-                busy.world.broker.post_routed(message(session)).await?;
+                busy.world
+                    .broker
+                    .messages()
+                    .post_routed(message(session))
+                    .await?;
             }
             anyhow::Ok(())
         });

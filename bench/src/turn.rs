@@ -235,7 +235,7 @@ async fn turn(world: &World, session: SessionId, ends: &mut Vec<u64>) -> anyhow:
     let mut durable = world.store().durable();
     let began = Instant::now();
     let message = world.message(AGENT, session, "hello", None);
-    world.broker.post_message(message).await?;
+    world.broker.messages().post(message).await?;
     loop {
         ends.push(*durable.borrow_and_update());
         let row = world.store().session(session).await?;

@@ -111,6 +111,7 @@ impl World {
             let before = self.broker.catalogue();
             let next = catalogue(self.dir.path(), &self.setup, &self.runtime, &before).await;
             self.broker
+                .configuration()
                 .replace_catalogue(next)
                 .await
                 .expect("components that are admitted");
@@ -153,7 +154,8 @@ impl World {
     fn opened(&self, new: NewSession) -> Boxed<'_, SessionId> {
         Box::pin(async move {
             self.broker
-                .open_session(new)
+                .sessions()
+                .open(new)
                 .await
                 .expect("a session")
                 .row
@@ -168,7 +170,7 @@ impl World {
                 Template::Definition(DefinitionId(definition.into())),
                 UserId::local(),
             );
-            self.broker.create_agent(create).await.expect("an agent");
+            self.broker.agents().create(create).await.expect("an agent");
         })
     }
 
@@ -181,7 +183,8 @@ impl World {
     ) -> Boxed<'a, InputReceipt> {
         Box::pin(async move {
             self.broker
-                .post_message(self.message(definition, session, text, None))
+                .messages()
+                .post(self.message(definition, session, text, None))
                 .await
                 .expect("an accepted message")
         })
@@ -311,6 +314,7 @@ impl World {
     ) -> Boxed<'a, Result<u64, broker::Error>> {
         Box::pin(async move {
             self.broker
+                .runs()
                 .respond(broker::Respond {
                     target: target(definition),
                     call,

@@ -260,7 +260,7 @@ impl Reloading {
             user: reload_order.user.clone(),
             reason: refused.reason(),
         };
-        if let Err(error) = self.host.broker.note_refused_reload(record).await {
+        if let Err(error) = self.host.broker.configuration().note_refused(record).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the refusal of a configuration could not be recorded"
@@ -393,7 +393,7 @@ impl Reloading {
             differences: differences.clone(),
             needs_restart: self.needing_restart.clone(),
         };
-        let reloaded = match broker.reload(reload).await {
+        let reloaded = match broker.configuration().reload(reload).await {
             Ok(reloaded) => reloaded,
             Err(error) => {
                 // What is still served finds its folders, also after the next attempt.
@@ -417,7 +417,7 @@ impl Reloading {
     async fn keep(&mut self, next: Loaded, entries: &[Entry]) -> Result<Outcome, Refused> {
         let folders_opened = self.open_what_moved(entries).await?;
         self.host.loaded.written = next.written;
-        let present = self.host.broker.configuration();
+        let present = self.host.broker.configuration().digest();
         let unchanged = broker::Reloaded {
             configuration: present,
             replaces: present,
@@ -455,7 +455,7 @@ impl Reloading {
     /// Returns the settings that are served beside the catalogue of a configuration. Models that
     /// are the same stay what they are.
     fn settings(&self, next: &Loaded) -> Result<Settings, Refused> {
-        let served = self.host.broker.settings();
+        let served = self.host.broker.configuration().settings();
         let wanted = next.config.gateway();
         let gateway = if wanted == self.host.loaded.config.gateway() {
             served.gateway

@@ -435,7 +435,7 @@ pub(crate) async fn queried_agent(
     };
     if !caller.scopes.contains(&Scope::Admin) {
         let target = Target::Path(path.to_owned());
-        return Ok(Some(broker.agent_id(&caller.user, &target).await?));
+        return Ok(Some(broker.agents().id(&caller.user, &target).await?));
     }
     match broker.store().agent_at(path).await? {
         Some(row) => Ok(Some(row.agent.id)),

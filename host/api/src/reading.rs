@@ -83,17 +83,24 @@ pub(crate) async fn reader(
         turn: named.turn,
         ..without_names(&caller.user, &asked)
     };
-    Ok(match api.broker()?.read_as_operator(reading, &of).await? {
-        Some(user) => Caller {
-            operator: Some(OperatorReading {
-                by: caller.user,
-                request: asked,
-            }),
-            user,
-            ..caller
+    Ok(
+        match api
+            .broker()?
+            .access()
+            .read_as_operator(reading, &of)
+            .await?
+        {
+            Some(user) => Caller {
+                operator: Some(OperatorReading {
+                    by: caller.user,
+                    request: asked,
+                }),
+                user,
+                ..caller
+            },
+            None => caller,
         },
-        None => caller,
-    })
+    )
 }
 
 async fn named(route: &str, request: &mut Request) -> Named {
@@ -149,6 +156,7 @@ pub(crate) async fn note_compared(api: &Api, caller: &Caller, with: Other) -> Re
     let reading = without_names(by, request);
     let broker = api.broker()?;
     Ok(broker
+        .access()
         .compare_as_operator(reading, &caller.user, with)
         .await?)
 }
@@ -177,7 +185,10 @@ pub(crate) async fn note_agents(
     }
     let reading = without_names(&caller.user, request);
     let broker = api.broker()?;
-    Ok(broker.read_lists_as_operator(reading, agents).await?)
+    Ok(broker
+        .access()
+        .read_lists_as_operator(reading, agents)
+        .await?)
 }
 
 fn is_of_ledger(recorded: &Recorded) -> bool {

@@ -197,6 +197,7 @@ impl Api {
     ) -> Result<SessionShare, Problem> {
         if self
             .broker()?
+            .requests()
             .is_remembered(By {
                 user: &caller.user,
                 key,

@@ -190,7 +190,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     let broker = &caller.reading(api)?;
     let share = api.quotas().stream(&caller, api.limits())?;
     let place = api.stream_place().ok_or_else(crowded)?;
-    let found = broker.agent(&caller.user, &target).await?;
+    let found = broker.agents().get(&caller.user, &target).await?;
     let agent = found.row.agent.id;
     let session: Option<SessionId> = read_query("session", params.session.as_deref())?;
     let tree = |session| Tree::new(agent, session, &caller, broker.clone());
@@ -366,7 +366,7 @@ async fn shown_session(
     };
     let target = Target::Agent(agent.id);
     match (
-        broker.session(user, &target, id, Some((1, 0))).await,
+        broker.sessions().get(user, &target, id, Some((1, 0))).await,
         session,
     ) {
         (Ok(shown), _) => Ok(Some(shown)),

@@ -5,10 +5,10 @@
 //! is pinned.
 
 use crate::catalogue::Entry;
-use crate::command::Error;
 use crate::core::Core;
 use crate::journal::Context;
 use crate::serving::Served;
+use crate::shared::Error;
 use domain::digest::Digest;
 use domain::event::{ComponentAdmitted, Event};
 use domain::id::Stream;

@@ -2,8 +2,8 @@
 //!
 //! ## Where things are
 //!
-//! - the broker that executes them, their errors, a driver's answers: `command/broker.rs`,
-//!   `command/error.rs`, `command/driver_answer.rs`
+//! - the broker that they are given to, their errors, what drivers need too: `shared.rs`
+//! - a driver's answers: `command/driver_answer.rs`
 //! - accepting messages: `command/messages.rs`
 //! - messages to a turn, a session, an agent, a persona or no address: `command/route.rs`
 //! - words that a trigger or a connector brings: `command/inbound_message.rs`,
@@ -33,7 +33,7 @@
 //! - answers to questions: `command/respond.rs`
 //! - sessions of external agents, and their answers: `command/external.rs`
 //! - requests under an idempotency key: `command/once.rs`
-//! - guards of several commands, limits of one user: `command/guards.rs`, `command/quota.rs`
+//! - limits of one user: `command/quota.rs`
 //! - sessions in quarantine, and dead letters: `command/quarantine.rs`,
 //!   `command/dead_letters.rs`
 //! - readings by the operator, which are recorded: `command/reading.rs`
@@ -48,7 +48,6 @@ mod arriving;
 mod assignments;
 mod awaiting;
 mod beginning;
-mod broker;
 mod compacting;
 mod configuration;
 mod connectors;
@@ -56,12 +55,10 @@ mod dead_letters;
 mod definitions;
 mod driver_answer;
 mod ending;
-mod error;
 mod external;
 mod files;
 mod generation;
 mod grouped;
-mod guards;
 mod import;
 mod inbound_message;
 mod keys;
@@ -96,35 +93,27 @@ mod trees;
 mod turn_report;
 
 pub use address::{Address, AddressLevel};
-pub(crate) use agents::Whom;
 pub use agents::{Setup, Template};
 pub use arriving::{Arriving, Isolated};
 pub use awaiting::TurnOutcome;
-pub use broker::Broker;
 pub use configuration::{RefusedReload, Reload, Reloaded};
 pub use connectors::{Coming, KeyBefore};
 pub(crate) use definitions::MADE_DEFINITIONS_MAX;
 pub use definitions::MakeDefinition;
 pub use ending::Cancelled;
-pub use error::Error;
 pub use external::{AttachExternal, Attached, ExternalPost};
-pub(crate) use files::uploaded;
 pub use grouped::{AgentSessions, SessionsByAgent};
-pub(crate) use guards::{allowed, room_for};
 pub use import::Imported;
 pub use keys::{IssuedKey, KeysOf};
 pub use memory::WantedNotes;
 pub use messages::PostOutcome;
 pub use once::By;
-pub(crate) use once::{AnswerAt, Request};
 pub use paths::{PathEntry, PathFilter};
 pub use placing::Below;
 pub use posting::{PostToAll, PostedTo};
-pub(crate) use prompt::own_base;
 pub use prompt::{PromptPart, PromptTool, ShownPrompt};
 pub use purge::{Gone, PurgeOf};
 pub use queue::{InputView, QueueSaid, WaitingInputs};
-pub(crate) use quota::may_store;
 pub use reading::Reading;
 pub use route::{Meant, PostRouted, Routed, RoutedReceipt};
 pub use session_stats::{SessionNumbers, WindowFill};
@@ -134,8 +123,13 @@ pub use transcripts::{ImportSession, ImportedSession, TRANSCRIPT_BYTES_MAX};
 pub use trees::{DIFF_TURNS_MAX, Fork, Other};
 pub use turn_report::{CallReport, TurnFailure, TurnReport};
 
+use crate::prompting::{GENERATION, SYSTEM_PROMPT};
 use crate::quarantine::Quarantined;
-use domain::definition::DefinitionId;
+use crate::shared::{
+    Access, Agents, Broker, Configuration, Connectors, DeadLetters, Definitions, Error,
+    ExternalAgents, Files, Imports, Keys, Memory, Messages, Models, Paths, Quarantines, Queue,
+    Request, Requests, Runs, Sessions, Switches, Target, Tasks, Transcripts, Whom,
+};
 use domain::delegate::Priority;
 use domain::event::Recorded;
 use domain::id::{AgentId, ConversationId, InputId, OperationId, RunId, SessionId};
@@ -148,31 +142,6 @@ use domain::session::{ActiveSession, PendingAction};
 use domain::user::UserId;
 use serde_json::Value;
 use store::{AgentRow, SessionRow};
-
-/// The agent that a path parameter names: by a UUID, a path or a definition.
-///
-/// A definition is taken only where a command may create the agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
-    /// An agent's id.
-    Agent(AgentId),
-    /// An agent's path.
-    Path(String),
-    /// A definition's id: the caller's agent of that definition.
-    Definition(DefinitionId),
-}
-
-impl Target {
-    /// Returns the name by which the request addressed it. A request that addresses the same agent
-    /// by another name is another request.
-    pub(crate) fn named(&self) -> String {
-        match self {
-            Self::Agent(agent) => agent.to_string(),
-            Self::Path(path) => path.clone(),
-            Self::Definition(id) => id.to_string(),
-        }
-    }
-}
 
 /// A command that makes an agent from a definition.
 #[derive(Debug, Clone)]
@@ -386,9 +355,3 @@ pub struct SessionView {
     /// The messages of its thread that were asked for, including those of the open run.
     pub messages: Vec<Message>,
 }
-
-/// The key of a session's configuration for a system prompt of its own.
-pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
-/// The key of the settings of replies in a session's configuration: a
-/// [`SessionGeneration`](domain::sampling::SessionGeneration).
-pub(crate) const GENERATION: &str = "generation";

@@ -9,8 +9,7 @@
 //! - phases: `driver/phase.rs`
 //! - the state that outlasts a phase, and the context of all files: `driver/state.rs`,
 //!   `driver/context.rs`
-//! - the open run, its fold and its upkeep: `driver/driving.rs`, `driver/fold.rs`,
-//!   `driver/refresh.rs`
+//! - the open run and its upkeep: `driver/driving.rs`, `driver/refresh.rs`
 //! - the permit for a step: `driver/ticket.rs`; the place of a message among those of its agent:
 //!   `driver/place.rs`
 //! - inputs that a turn begins with, and its persona: `driver/claim.rs`
@@ -43,7 +42,7 @@
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
 //! - recovery after a crash or a panic: `driver/recovered.rs`, `driver/panicked.rs`
-//! - trouble: `driver/error.rs`, pauses after it: `driver/backoff.rs`
+//! - pauses after trouble: `driver/backoff.rs`
 //! - commits that can never be stored, quarantine: `driver/unstorable.rs`, `driver/stuck.rs`
 
 mod abort;
@@ -63,8 +62,6 @@ mod deliver;
 mod direct_message;
 mod driving;
 mod end;
-pub(crate) mod error;
-mod fold;
 mod frozen;
 mod handover;
 mod hinting;
@@ -97,19 +94,15 @@ mod triggers;
 mod trouble;
 mod unstorable;
 
-pub(crate) use crate::driver::blocked::wake_blocked;
-pub(crate) use crate::driver::budget::drawn_by_work;
 use crate::driver::driving::Driving;
-pub(crate) use crate::driver::error::DriverError;
-pub(crate) use crate::driver::fold::{catch_up, load_caller, load_run, snapshot};
 pub(crate) use crate::driver::frozen::{NONE_BEFORE, NOTHING};
 pub(crate) use crate::driver::late_replies::waiting_for;
-pub(crate) use crate::driver::outbound_messages::tell_of_dead;
 use crate::driver::phase::Phase;
 use crate::driver::place::placed;
 pub(crate) use crate::driver::state::Driver;
 use crate::driver::ticket::StepTicket;
 use crate::panics::caught;
+use crate::shared::DriverError;
 use crate::signal::Signal;
 use domain::event::InputAccepted;
 use domain::key::KeyId;

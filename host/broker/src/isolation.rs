@@ -4,9 +4,10 @@
 //! while all other sessions continue.
 
 use crate::core::Core;
-use crate::driver::{DriverError, load_run};
 use crate::panics::caught;
 use crate::quarantine::{QuarantineCause, Quarantined};
+use crate::shared::DriverError;
+use crate::shared::runs::load_run;
 use domain::id::SessionId;
 use domain::isolation::{Found, Suspicions, groups, suspected};
 use std::collections::BTreeSet;

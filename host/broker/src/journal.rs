@@ -1,7 +1,8 @@
 //! The making of events for the store: ids, salts, subjects, and the cause of each.
 
 use crate::fresh;
-use domain::event::{Event, NewEvent, RunStarted, Subject};
+use domain::event::{Event, FileUploaded, NewEvent, RunStarted, Subject};
+use domain::file::File;
 use domain::id::{AgentId, InputId, RunId, SessionId};
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -76,4 +77,17 @@ impl Context {
     pub(crate) fn events(&self, events: impl IntoIterator<Item = Event>) -> Vec<NewEvent> {
         events.into_iter().map(|event| self.event(event)).collect()
     }
+}
+
+/// Returns the event of a file that was handed over.
+pub(crate) fn uploaded(session: SessionId, file: &File, by: &UserId, time: Timestamp) -> Event {
+    Event::FileUploaded(FileUploaded {
+        session,
+        digest: file.digest,
+        name: file.name.clone(),
+        media_type: file.media_type.clone(),
+        bytes: file.bytes,
+        user_id: by.clone(),
+        time,
+    })
 }

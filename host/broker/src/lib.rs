@@ -7,7 +7,7 @@
 //!
 //! ## Where things are
 //!
-//! - commands from outside: `command.rs`
+//! - commands from outside: `command.rs`; what they share with drivers: `shared.rs`
 //! - the return of a user from another agent: `come_back.rs`
 //! - the order of the work in one session: `driver.rs`
 //! - the engine that executes guests, and its stand-in for tests: `engine.rs`
@@ -71,11 +71,11 @@ mod recovery;
 mod refusals;
 mod refused_late;
 pub mod replay;
-mod request;
 mod resolved_config;
 mod restored;
 mod schemas;
 mod serving;
+mod shared;
 mod signal;
 mod start;
 mod telemetry;
@@ -89,15 +89,15 @@ pub use catalogue::{Catalogue, Entry, LeftOutDefinition, Misfit};
 pub use clock::{Clock, ClockState};
 pub use come_back::Returned;
 pub use command::{
-    Address, AddressLevel, AgentSessions, AgentView, Arriving, AttachExternal, Attached, Below,
-    Broker, By, CallReport, Cancelled, Coming, CreateAgent, DIFF_TURNS_MAX, Error, ExternalPost,
-    Fork, Gone, ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated,
-    IssuedKey, KeyBefore, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
+    Address, AddressLevel, AgentSessions, AgentView, Arriving, AttachExternal, Attached, Below, By,
+    CallReport, Cancelled, Coming, CreateAgent, DIFF_TURNS_MAX, ExternalPost, Fork, Gone,
+    ImportSession, Imported, ImportedSession, InputReceipt, InputView, Isolated, IssuedKey,
+    KeyBefore, KeysOf, MakeDefinition, Meant, NewSession, Other, PathEntry, PathFilter,
     PostMessage, PostOutcome, PostRouted, PostToAll, PostedTo, PromptPart, PromptTool, PurgeOf,
     QueueSaid, Reading, RefusedReload, Reload, Reloaded, Respond, Routed, RoutedReceipt,
     SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, ShownPrompt, Switch, Switched,
-    TRANSCRIPT_BYTES_MAX, Target, TaskList, TaskQuery, Template, TurnFailure, TurnOutcome,
-    TurnReport, UploadFile, WaitingInputs, WantedNotes, WindowFill,
+    TRANSCRIPT_BYTES_MAX, TaskList, TaskQuery, Template, TurnFailure, TurnOutcome, TurnReport,
+    UploadFile, WaitingInputs, WantedNotes, WindowFill,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, Placed, SharedText, Show};
@@ -106,6 +106,11 @@ pub use quarantine::{QuarantineCause, Quarantined};
 pub use refused_late::refused_late;
 pub use restored::AfterRestore;
 pub use serving::Settings;
+pub use shared::{
+    Access, Agents, Broker, Configuration, Connectors, DeadLetters, Definitions, Error,
+    ExternalAgents, Files, Handle, Imports, Keys, Memory, Messages, Models, Paths, Quarantines,
+    Queue, Requests, Runs, Sessions, Switches, Target, Tasks, Transcripts, subject,
+};
 pub use start::Parts;
 pub use telemetry::{Heard, Listener, TELEMETRY_WAITING_MAX};
 

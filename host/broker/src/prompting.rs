@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::fresh;
 use crate::resolved_config::ResolvedConfig;
 use crate::serving::Served;
+use domain::agent::Agent;
 use domain::artifact::{ArtifactItem, lists_items, read_items};
 use domain::authority::{Caller, Denies, Permissions};
 use domain::basis::Peer;
@@ -19,6 +20,7 @@ use domain::digest::Digest;
 use domain::message::text_of;
 use domain::operation::Progress;
 use domain::panels::PanelInventory;
+use domain::persona::Persona;
 use domain::prompt_section::SectionName;
 use domain::sections::{Known, Section};
 use domain::shown::visible;
@@ -26,6 +28,7 @@ use domain::skill::{self, Skill, SkillListing, SkillSet};
 use domain::step::Toolset;
 use domain::tool::{EffectClass, ToolDefinition, ToolError};
 use runtime::{CallAudit, Decided, Notes, Outcome, ToolCall};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -264,4 +267,29 @@ struct Unheard;
 
 impl Notes for Unheard {
     fn note(&self, _: &str) {}
+}
+
+/// The key of a session's configuration for a system prompt of its own.
+pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
+/// The key of the settings of replies in a session's configuration: a
+/// [`SessionGeneration`](domain::sampling::SessionGeneration).
+pub(crate) const GENERATION: &str = "generation";
+
+/// Returns the base of the prompt if it is not the definition's own: the session's, the agent's,
+/// or, under a persona, any base with the persona's part.
+pub(crate) fn own_base(
+    agent: &Agent,
+    definition: &Definition,
+    persona: Option<&Persona>,
+    config: Option<&Value>,
+) -> Option<String> {
+    let of_session = config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str());
+    let own = of_session
+        .map(str::to_owned)
+        .or_else(|| agent.system_prompt_override.clone())
+        .or_else(|| definition.prompt_for(agent.config.description.as_deref()?));
+    match persona {
+        None => own,
+        Some(persona) => Some(persona.prompt(&own.unwrap_or_else(|| definition.prompt()))),
+    }
 }

@@ -6,10 +6,10 @@
 
 mod tries;
 
-use crate::command::{Error, Request};
 use crate::core::Core;
 use crate::journal::Context;
 use crate::refusals::{busy, run_open, session_not_found};
+use crate::shared::{Error, Request};
 use domain::event::{Event, PurgeBegun, Purged, Remains};
 use domain::grant::Owner;
 use domain::id::{AgentId, SessionId, Stream};

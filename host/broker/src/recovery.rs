@@ -4,13 +4,14 @@
 //! that only waits for people, times or other agents gets no driver: an answer or the timer task
 //! wakes it.
 
-use crate::command::{Broker, Error};
 use crate::core::Core;
-use crate::driver::{DriverError, load_run};
 use crate::inspections::STARTS_MAX;
 use crate::panics::caught;
 use crate::quarantine::{QuarantineCause, Quarantined};
 use crate::refusals::not_quarantined;
+use crate::shared::DriverError;
+use crate::shared::runs::load_run;
+use crate::shared::{Error, Quarantines};
 use domain::id::SessionId;
 use domain::run::Run;
 use domain::run::recover::goes_on;
@@ -82,7 +83,7 @@ pub(crate) async fn go_on(core: Arc<Core>, sessions: ToRecover) {
     core.stopping.run_until_cancelled(all).await;
 }
 
-impl Broker {
+impl Quarantines<'_> {
     /// Releases a session from quarantine and wakes it. A session that still cannot continue is put
     /// there again.
     ///
@@ -200,7 +201,7 @@ async fn is_to_be_ended(core: &Core, run: &Run) -> Result<bool, DriverError> {
 #[cfg(test)]
 mod tests {
     use super::needs_driver;
-    use crate::driver::DriverError;
+    use crate::shared::DriverError;
     use futures::future::{lazy, ready};
 
     #[tokio::test]

@@ -4,8 +4,10 @@
 
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
-use crate::driver::{self, DriverError, NONE_BEFORE, NOTHING};
+use crate::driver::{NONE_BEFORE, NOTHING};
 use crate::engine::{Component, Runtime};
+use crate::shared::DriverError;
+use crate::shared::runs::{self, load_run};
 use crate::view::{LastRead, StepView};
 use domain::basis::{Basis, Scene};
 use domain::digest::Digest;
@@ -49,13 +51,13 @@ pub enum ReplayVerdict {
 /// The store cannot be read, or there is no such run.
 #[boxed]
 pub async fn fold(store: &Store, id: RunId) -> Result<(Run, u64), ReplayError> {
-    Ok(driver::load_run(store, id).await?)
+    Ok(load_run(store, id).await?)
 }
 
 /// Returns the snapshot of a run at a version of its stream; none if it cannot be written.
 #[must_use]
 pub fn snapshot(run: &Run, version: u64) -> Option<Snapshot> {
-    driver::snapshot(run, version)
+    runs::snapshot(run, version)
 }
 
 /// Runs every recorded step of a run again. Returns a verdict for each, by the number of the step.

@@ -5,11 +5,13 @@
 //! is resumed automatically. The operator decides whether it continues, or that its outcome is
 //! unknown. Until then the host does not start, and changes nothing.
 
-use crate::command::Error;
 use crate::core::Core;
-use crate::driver::{DriverError, load_run, waiting_for};
+use crate::driver::waiting_for;
 use crate::journal::Context;
 use crate::refusals::restored_from_backup;
+use crate::shared::DriverError;
+use crate::shared::Error;
+use crate::shared::runs::load_run;
 use domain::event::{Event, HostRestored, InputAccepted, InputDead, RestoreChoice, RunSettled};
 use domain::id::{OperationId, RunId, Stream};
 use domain::limits::WAITING_INPUTS_MAX;

@@ -1,10 +1,10 @@
 //! The signals to a session's driver.
 
 use crate::come_back::{ComeBack, Returned};
-use crate::driver::error::DriverError;
 use crate::performance::attempts::{Afforded, Short, Wanted};
 use crate::performance::result::Performed;
-use crate::request::Request;
+use crate::shared::DriverError;
+use crate::shared::Request;
 use domain::id::{OperationId, RunId};
 use domain::key::KeyId;
 use domain::prompt_cut::PromptCut;

@@ -5,7 +5,7 @@
 //! into messages for agents. A connector translates between a chat service and the host. Both are
 //! components; the host owns schedules, state, retries, cursors, and the record of inbound and
 //! outbound messages. Each inbound message becomes an input of a session through
-//! [`Broker::post_inbound_message`](broker::Broker::post_arrival). It is durable before it is
+//! [`Messages::post_inbound`](broker::Messages::post_inbound). It is durable before it is
 //! acknowledged to the service, and has an idempotency key derived from the sender's own id of it,
 //! so that a message sent twice is one input. Rules are in `domain::trigger` and
 //! `domain::connector`; the order of the work is here. Never in here: wasmtime, SQL, HTTP routes.

@@ -364,7 +364,8 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
             };
             let view = world
                 .broker
-                .session(&user, &Target::Agent(agent), of, None)
+                .sessions()
+                .get(&user, &Target::Agent(agent), of, None)
                 .await
                 .unwrap();
             if let Some(asking) = view.asking.into_iter().next() {
@@ -390,7 +391,7 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
         user: UserId::local(),
         idempotency_key: None,
     };
-    world.broker.respond(respond).await.unwrap();
+    world.broker.runs().respond(respond).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "o parts t parts put done");
     assert_eq!(world.effects().len(), 2);

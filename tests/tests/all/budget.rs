@@ -229,6 +229,7 @@ async fn a_compaction_that_may_cost_too_much_asks_nobody_and_leaves_the_thread_a
     }
     world
         .broker
+        .runs()
         .compact(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();

@@ -455,7 +455,7 @@ async fn a_file_that_a_task_names_is_handed_on_if_its_caller_may_read_it() {
         content: content.to_vec(),
         user: UserId::local(),
     };
-    world.broker.upload_file(file).await.unwrap();
+    world.broker.files().upload(file).await.unwrap();
     let parameters = json!({ "path": "/data", "pattern": format!("in {named}") });
     let task = json!({ "operation": "search_files", "parameters": parameters });
     let steps = json!({ "steps": [{ "start": [delegate("a", &task)] }] }).to_string();
@@ -552,7 +552,8 @@ async fn a_long_report_reaches_the_model_as_json_that_names_its_blob() {
     // Whoever sees the session may fetch it there, and not in another one.
     let user = UserId::local();
     let agent = target("assistant");
-    let fetch = |session| world.broker.file(&user, &agent, session, digest, None);
+    let files = world.broker.files();
+    let fetch = |session| files.get(&user, &agent, session, digest, None);
     let (file, content) = fetch(session).await.unwrap();
     assert_eq!(
         (file.media_type.as_str(), content.len()),
@@ -602,7 +603,7 @@ async fn what_was_read_is_used_again_where_the_operator_says_so_and_says_so() {
             user: eve,
             ..message
         };
-        world.broker.post_message(said).await.unwrap();
+        world.broker.messages().post(said).await.unwrap();
         world.idle(session).await;
         assert_eq!(world.runs().await.len(), runs + 2);
     }
@@ -630,8 +631,12 @@ async fn what_was_read_for_a_session_is_read_again_after_its_purge() {
     let agent = world.row(session).await.agent;
     let me = UserId::local();
     let puppet = target("puppet");
-    let deleting = world.broker.delete_session(By::from(&me), &puppet, session);
-    deleting.await.unwrap();
+    let deleting = world
+        .broker
+        .sessions()
+        .delete(By::from(&me), &puppet, session)
+        .await;
+    deleting.unwrap();
     let before = world.runs().await.len();
     let reported = world.play(reads.clone()).await.join("\n");
     assert!(reported.contains(r#""cached":true"#), "{reported}");

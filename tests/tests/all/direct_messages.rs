@@ -738,21 +738,25 @@ async fn a_session_that_a_persona_narrows_has_no_way_round_it_through_its_agent(
     let puts = script(&json!([{ "start": [{ "key": "t", "tool": "put" }] }]));
     for named in ["puppet", path.as_str()] {
         let arguments = json!({ "agentId": named, "content": puts, "session": "create" });
-        let posted = world.broker.post_routed(broker::PostRouted {
-            to: broker::Address::Persona("narrow".parse().unwrap()),
-            content: vec![domain::message::Part::text(script(&start(&[call(
-                "m",
-                "agents_message",
-                &arguments,
-            )])))],
-            model: None,
-            queue: domain::queue::QueueOverride::default(),
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            user: UserId::local(),
-            idempotency_key: None,
-        });
-        let broker::Routed::Accepted(accepted) = posted.await.unwrap() else {
+        let posted = world
+            .broker
+            .messages()
+            .post_routed(broker::PostRouted {
+                to: broker::Address::Persona("narrow".parse().unwrap()),
+                content: vec![domain::message::Part::text(script(&start(&[call(
+                    "m",
+                    "agents_message",
+                    &arguments,
+                )])))],
+                model: None,
+                queue: domain::queue::QueueOverride::default(),
+                priority: None,
+                labels: domain::message_labels::MessageLabels::default(),
+                user: UserId::local(),
+                idempotency_key: None,
+            })
+            .await;
+        let broker::Routed::Accepted(accepted) = posted.unwrap() else {
             panic!("it was not accepted")
         };
         world.idle(accepted.session).await;
@@ -794,6 +798,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     world.until(busy, |row| row.waiting > 1).await;
     world
         .broker
+        .agents()
         .archive(
             By::from(&UserId::local()),
             &target("other"),
@@ -809,7 +814,7 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
         "{reply:?}"
     );
     assert!(outcome(&reply, "w").contains("archived"), "{reply:?}");
-    let dead = world.broker.dead_letters(100).await.unwrap();
+    let dead = world.broker.dead_letters().list(100).await.unwrap();
     assert!(
         dead.iter().any(
             |letter| letter.accepted.session == busy && letter.dead.reason.contains("archived")
@@ -822,8 +827,10 @@ async fn who_waits_for_work_that_no_turn_will_begin_with_is_told_at_once() {
     for letter in dead {
         let again = world
             .broker
-            .requeue(By::from(&me), letter.accepted.input, None);
-        if let Err(broker::Error::Refused(refusal)) = again.await {
+            .dead_letters()
+            .requeue(By::from(&me), letter.accepted.input, None)
+            .await;
+        if let Err(broker::Error::Refused(refusal)) = again {
             refused.push(refusal.code.as_str());
         }
     }

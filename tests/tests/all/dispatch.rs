@@ -245,7 +245,7 @@ async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
             .all(|start| (start.session == session) == (start.spawn_depth == 0)),
         "a late reply is as deep as its conversation"
     );
-    let dead = world.broker.dead_letters(100).await.unwrap();
+    let dead = world.broker.dead_letters().list(100).await.unwrap();
     let [letter] = dead.as_slice() else {
         panic!("{dead:?}")
     };
@@ -260,11 +260,12 @@ async fn two_agents_that_answer_each_other_for_ever_come_to_an_end() {
     // The operator may let it pass; its own late reply does not.
     world
         .broker
+        .dead_letters()
         .requeue(By::from(&UserId::local()), letter.accepted.input, None)
         .await
         .unwrap();
     world.quiet().await;
-    let dead = world.broker.dead_letters(100).await.unwrap();
+    let dead = world.broker.dead_letters().list(100).await.unwrap();
     assert_eq!(
         dead.iter()
             .map(|letter| letter.accepted.source.hops())
@@ -296,7 +297,15 @@ async fn agents_that_call_each_other_deep_and_answer_late_come_to_an_end_too() {
         starts.iter().any(|start| start.spawn_depth == 3)
             && starts.iter().any(|start| start.hops == 2)
     );
-    assert!(!world.broker.dead_letters(100).await.unwrap().is_empty());
+    assert!(
+        !world
+            .broker
+            .dead_letters()
+            .list(100)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -310,7 +319,7 @@ async fn a_work_that_never_takes_a_step_counts_as_a_hop_all_the_same() {
     let session = world.open("puppet").await;
     world.say("puppet", session, "begin").await;
     world.quiet().await;
-    let letters = world.broker.dead_letters(100).await.unwrap();
+    let letters = world.broker.dead_letters().list(100).await.unwrap();
     assert!(
         letters
             .iter()
@@ -357,7 +366,7 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
     let world = World::new(Setup::default()).await;
     for user in ["ada", "local"] {
         let new = NewSession::of(target("puppet"), user.parse().unwrap());
-        let row = world.broker.open_session(new).await.unwrap().row;
+        let row = world.broker.sessions().open(new).await.unwrap().row;
         let who = json!({ "steps": [{ "start": [{ "key": "w", "tool": "who" }] }] });
         let steps = json!({
             "steps": [{
@@ -374,7 +383,7 @@ async fn a_tool_is_told_for_whom_it_works_also_in_work_that_was_handed_over() {
             content,
             ..world.message("puppet", row.id, "", None)
         };
-        world.broker.post_message(said).await.unwrap();
+        world.broker.messages().post(said).await.unwrap();
         world.idle(row.id).await;
         let reported = sorted(&world, row.id).await;
         assert_eq!(

@@ -396,7 +396,8 @@ async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
     let question = loop {
         let view = world
             .broker
-            .session(&UserId::local(), &worker, child.session, None)
+            .sessions()
+            .get(&UserId::local(), &worker, child.session, None)
             .await
             .unwrap();
         if let Some(asking) = view.asking.into_iter().next() {
@@ -413,7 +414,7 @@ async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
         user: UserId::local(),
         idempotency_key: None,
     };
-    world.broker.respond(respond).await.unwrap();
+    world.broker.runs().respond(respond).await.unwrap();
     world.idle(session).await;
     let reported = world.last_reply(session).await;
     assert!(reported.contains("d parts thanks"), "{reported}");
@@ -439,6 +440,7 @@ async fn cancelling_a_turn_cancels_what_it_handed_over() {
     assert!(
         world
             .broker
+            .runs()
             .cancel(
                 By::from(&UserId::local()),
                 &agent_host_tests::world::target("puppet"),

@@ -77,7 +77,7 @@ async fn attach(world: &World, agent: &str, session: &str) -> Result<Attached, b
         name: name(session),
         user: UserId::local(),
     };
-    world.broker.attach_external(command).await
+    world.broker.external_agents().attach(command).await
 }
 
 /// An answer to a message, signed now.
@@ -122,7 +122,8 @@ fn message_of(heard: &ReceivedRequest) -> Option<OperationId> {
 async fn answer(world: &World, post: ExternalPost) -> Result<(u64, bool), String> {
     world
         .broker
-        .answer_external(post)
+        .external_agents()
+        .answer(post)
         .await
         .map_err(|error| match error {
             broker::Error::Refused(refusal) => refusal.code.to_string(),
@@ -301,7 +302,7 @@ async fn a_session_is_opened_once_and_never_taken_from_another_agent_or_user() {
         user: "ada".parse().unwrap(),
     };
     assert_eq!(
-        refused(world.broker.attach_external(of_ada).await),
+        refused(world.broker.external_agents().attach(of_ada).await),
         "SESSION_TAKEN"
     );
     // A session that was opened in the usual way is known by its id.

@@ -152,7 +152,8 @@ async fn fault_36_words_are_acknowledged_once_stored_however_long_their_turn_tak
     let message = |text: &str| world.message("puppet", session, text, Some("outbound-message-1"));
     let receipt = world
         .broker
-        .post_message(message(&script.to_string()))
+        .messages()
+        .post(message(&script.to_string()))
         .await
         .unwrap();
     // Stored, and its turn still under way or not even begun.
@@ -161,13 +162,15 @@ async fn fault_36_words_are_acknowledged_once_stored_however_long_their_turn_tak
     // An impatient client delivers it again, meanwhile and later.
     let meanwhile = world
         .broker
-        .post_message(message(&script.to_string()))
+        .messages()
+        .post(message(&script.to_string()))
         .await
         .unwrap();
     world.idle(session).await;
     let later = world
         .broker
-        .post_message(message(&script.to_string()))
+        .messages()
+        .post(message(&script.to_string()))
         .await
         .unwrap();
     for again in [meanwhile, later] {
@@ -437,7 +440,7 @@ async fn fault_35_a_call_repeated_a_thousand_times_and_after_a_restart_is_one_in
     for _ in 0..1_000 {
         let broker = world.broker.clone();
         let message = deliver(&world);
-        posts.spawn(async move { broker.post_message(message).await });
+        posts.spawn(async move { broker.messages().post(message).await });
     }
     let inputs: Vec<_> = posts
         .join_all()
@@ -448,7 +451,7 @@ async fn fault_35_a_call_repeated_a_thousand_times_and_after_a_restart_is_one_in
     assert_eq!(inputs.iter().filter(|receipt| !receipt.replayed).count(), 1);
     world.idle(session).await;
     let world = world.restart(|_| {}).await;
-    let again = world.broker.post_message(deliver(&world)).await.unwrap();
+    let again = world.broker.messages().post(deliver(&world)).await.unwrap();
     assert!(again.replayed && inputs.iter().all(|receipt| receipt.input == again.input));
     assert_eq!((world.runs().await.len(), world.effects().len()), (1, 2));
 }

@@ -98,7 +98,8 @@ async fn an_agent_of_0_1_0_does_all_that_an_agent_can_do() {
     assert_eq!(world.last_reply(session).await, "first");
     let agent = world
         .broker
-        .agent(&domain::user::UserId::local(), &target("puppet"))
+        .agents()
+        .get(&domain::user::UserId::local(), &target("puppet"))
         .await
         .unwrap()
         .row

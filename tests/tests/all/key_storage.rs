@@ -60,10 +60,13 @@ async fn what_another_task_stores_for_a_request_is_counted_for_its_key() {
         user: me.clone(),
         idempotency_key: Some("answer".to_owned()),
     };
-    with_key(2, world.broker.respond(respond)).await.unwrap();
+    with_key(2, world.broker.runs().respond(respond))
+        .await
+        .unwrap();
     counted(&world, 2, "an answer").await;
 
-    let cancel = world.broker.cancel(once("cancel"), &puppet, session, None);
+    let runs = world.broker.runs();
+    let cancel = runs.cancel(once("cancel"), &puppet, session, None);
     assert!(with_key(3, cancel).await.unwrap());
     counted(&world, 3, "a cancellation").await;
     world.idle(session).await;
@@ -71,7 +74,7 @@ async fn what_another_task_stores_for_a_request_is_counted_for_its_key() {
     let chat = world.open("assistant").await;
     world.turn("assistant", chat, "hello").await;
     let assistant = target("assistant");
-    let compact = world.broker.compact(once("compact"), &assistant, chat);
+    let compact = runs.compact(once("compact"), &assistant, chat);
     with_key(4, compact).await.unwrap();
     world.idle(chat).await;
     counted(&world, 4, "a compaction").await;
@@ -87,13 +90,17 @@ async fn what_another_task_stores_for_a_request_is_counted_for_its_key() {
         scopes: [Scope::Read].into(),
         lifetime_s: Some(3_600),
     };
-    let issued = world.broker.issue_key(&issuer, asked, None).await.unwrap();
-    let revoke = world.broker.revoke_key(&issuer, &issued.row.id, None);
+    let keys = world.broker.keys();
+    let issued = keys.issue(&issuer, asked, None).await.unwrap();
+    let revoke = keys.revoke(&issuer, &issued.row.id, None);
     with_key(5, revoke).await.unwrap();
     counted(&world, 5, "a revocation").await;
 
     let row = world.row(session).await;
-    let deleting = world.broker.delete_session(By::from(&me), &puppet, session);
+    let deleting = world
+        .broker
+        .sessions()
+        .delete(By::from(&me), &puppet, session);
     deleting.await.unwrap();
     let what = PurgeOf::Session(Target::Agent(row.agent), session);
     let purge = world.broker.purge(once("purge"), &what);

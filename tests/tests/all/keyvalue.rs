@@ -79,7 +79,7 @@ async fn call_in(
         content,
         ..world.message(definition, session, "", None)
     };
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     world.idle(session).await;
     world.last_reply(session).await
 }

@@ -186,7 +186,8 @@ async fn what_lasts_is_refused_where_nobody_can_be_asked() {
     };
     world
         .broker
-        .post_inbound_message(command, payload)
+        .messages()
+        .post_inbound(command, payload)
         .await
         .unwrap();
     world.quiet().await;

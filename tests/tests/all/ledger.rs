@@ -269,14 +269,14 @@ async fn a_worker_is_denied_what_its_agent_was_also_in_turns_that_it_begins_itse
     });
     let target = broker::Target::Agent(spawned.unwrap());
     let new = broker::NewSession::of(target.clone(), UserId::local());
-    let session = world.broker.open_session(new).await.unwrap().row.id;
+    let session = world.broker.sessions().open(new).await.unwrap().row.id;
     let text = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) })
         .to_string();
     let message = broker::PostMessage {
         target,
         ..world.message("other", session, &text, None)
     };
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "t denied");
 }

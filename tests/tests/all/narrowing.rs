@@ -16,17 +16,21 @@ use store::SessionStatus;
 
 /// Sends a message to a persona's main session, and waits until nothing is left to do.
 async fn say_to(world: &World, persona: &str, steps: Value) -> SessionId {
-    let posted = world.broker.post_routed(PostRouted {
-        to: Address::Persona(persona.parse().unwrap()),
-        content: vec![Part::text(json!({ "steps": steps }).to_string())],
-        model: None,
-        queue: QueueOverride::default(),
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        user: UserId::local(),
-        idempotency_key: None,
-    });
-    let Routed::Accepted(accepted) = posted.await.unwrap() else {
+    let posted = world
+        .broker
+        .messages()
+        .post_routed(PostRouted {
+            to: Address::Persona(persona.parse().unwrap()),
+            content: vec![Part::text(json!({ "steps": steps }).to_string())],
+            model: None,
+            queue: QueueOverride::default(),
+            priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
+            user: UserId::local(),
+            idempotency_key: None,
+        })
+        .await;
+    let Routed::Accepted(accepted) = posted.unwrap() else {
         panic!("it was not accepted")
     };
     world.quiet().await;
@@ -166,10 +170,11 @@ async fn what_a_persona_permits_holds_for_everybody_who_works_for_its_turn() {
     assert!(!made.permissions.permit_capability("files.read"));
     let target = broker::Target::Agent(made.agent);
     let new = broker::NewSession::of(target.clone(), UserId::local());
-    let session = world.broker.open_session(new).await.unwrap().row.id;
+    let session = world.broker.sessions().open(new).await.unwrap().row.id;
     world
         .broker
-        .post_message(broker::PostMessage {
+        .messages()
+        .post(broker::PostMessage {
             target,
             ..world.message("last", session, "read", None)
         })
@@ -321,6 +326,7 @@ async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
     assert_eq!(notes(&world).await[1..], [("third".to_owned(), true)]);
     world
         .broker
+        .sessions()
         .clear(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();

@@ -46,7 +46,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
     assert_eq!(worker.path.as_str(), "/local/agent/puppet/sub/0");
     let me = UserId::local();
     let by_path = Target::Path(worker.path.to_string());
-    let found = world.broker.agent(&me, &by_path).await.unwrap();
+    let found = world.broker.agents().get(&me, &by_path).await.unwrap();
     assert!(
         found.row.active && found.row.agent.id == worker.agent,
         "it is there, and not archived with its work"
@@ -60,7 +60,8 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
         .session;
     let view = world
         .broker
-        .session(&me, &by_path, session, None)
+        .sessions()
+        .get(&me, &by_path, session, None)
         .await
         .unwrap();
     let said: Vec<(Role, String)> = view
@@ -83,6 +84,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
     };
     let forked = world
         .broker
+        .transcripts()
         .fork(By::from(&me), &by_path, session, fork)
         .await
         .unwrap()
@@ -91,7 +93,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
         target: by_path,
         ..world.message("other", session, &more, None)
     };
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     let row = world.idle(session).await;
     assert_eq!(
         (row.revision, world.last_reply(session).await.as_str()),
@@ -196,12 +198,13 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
         .play_in(session, &json!([{ "trap": "on purpose" }]))
         .await;
     world.quiet().await;
-    let dead = world.broker.dead_letters(10).await.unwrap();
+    let dead = world.broker.dead_letters().list(10).await.unwrap();
     let [letter] = dead.as_slice() else {
         panic!("{dead:?}")
     };
     world
         .broker
+        .dead_letters()
         .requeue(By::from(&UserId::local()), letter.accepted.input, None)
         .await
         .unwrap();

@@ -41,7 +41,7 @@ async fn post(
         queue: said(words),
         ..world.message(definition, session, text, None)
     };
-    world.broker.post_message(message).await
+    world.broker.messages().post(message).await
 }
 
 /// A session whose agent waits for an answer and hears nothing meanwhile, with the question.
@@ -198,6 +198,7 @@ async fn a_directive_sets_the_queue_of_its_session_and_is_said_to_nobody() {
     let direct = async |text: &str| {
         world
             .broker
+            .messages()
             .say(world.message("puppet", session, text, None))
             .await
     };
@@ -227,6 +228,7 @@ async fn a_directive_sets_the_queue_of_its_session_and_is_said_to_nobody() {
     assert_eq!(reset.said, QueueOverride::default());
     let waiting = world
         .broker
+        .queue()
         .inputs(&UserId::local(), &target("puppet"), session)
         .await
         .unwrap();
@@ -247,7 +249,8 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
         .input;
     let cancelled = world
         .broker
-        .cancel_input(By::from(&me), &puppet, session, first, None)
+        .queue()
+        .cancel(By::from(&me), &puppet, session, first, None)
         .await
         .unwrap();
     let untaken = InputState::Cancelled {
@@ -257,7 +260,8 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     assert_eq!(cancelled.state, untaken);
     let Err(Error::Refused(again)) = world
         .broker
-        .cancel_input(By::from(&me), &puppet, session, first, None)
+        .queue()
+        .cancel(By::from(&me), &puppet, session, first, None)
         .await
     else {
         panic!("twice")
@@ -271,7 +275,8 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     });
     let Err(Error::Refused(taken)) = world
         .broker
-        .cancel_input(By::from(&me), &puppet, session, claimed.unwrap(), None)
+        .queue()
+        .cancel(By::from(&me), &puppet, session, claimed.unwrap(), None)
         .await
     else {
         panic!()
@@ -283,6 +288,7 @@ async fn waiting_messages_are_taken_back_singly_or_before_a_cancel_and_begin_not
     world.say("puppet", session, "three").await;
     let cancelled = world
         .broker
+        .runs()
         .cancel_with_waiting(By::from(&me), &puppet, session, None)
         .await
         .unwrap();

@@ -59,9 +59,10 @@ async fn of_two_starts_over_the_same_input_one_counts() {
     while world.store().stats().conflicts < 5 {
         rounds += 1;
         assert!(rounds < 500, "two brokers never got in each other's way");
-        let posts = [&world.broker, &rival].map(|broker| {
-            broker.post_message(message(session, json!({ "steps": [] }).to_string()))
-        });
+        let both = [&world.broker, &rival].map(Broker::messages);
+        let posts = both
+            .each_ref()
+            .map(|messages| messages.post(message(session, json!({ "steps": [] }).to_string())));
         for posted in join_all(posts).await {
             posted.unwrap();
         }
@@ -97,10 +98,10 @@ async fn two_brokers_that_drive_the_same_sessions_do_nothing_twice() {
         sessions.push(world.open("puppet").await);
     }
     for number in 0..4 {
-        let both: [&Broker; 2] = [&world.broker, &rival];
+        let both = [&world.broker, &rival].map(Broker::messages);
         let posts = sessions.iter().enumerate().map(|(index, session)| {
-            let broker = both[(index + number) % 2];
-            broker.post_message(message(*session, turn(number)))
+            let messages = &both[(index + number) % 2];
+            messages.post(message(*session, turn(number)))
         });
         for posted in join_all(posts).await {
             posted.unwrap();
@@ -209,11 +210,9 @@ async fn an_outcome_that_comes_after_another_one_is_dropped() {
 async fn more_words_than_a_mailbox_holds_are_all_heard() {
     let world = World::new(Setup::default()).await;
     let session = world.open("puppet").await;
-    let posts = (0..SIGNALS).map(|number| {
-        world
-            .broker
-            .post_message(message(session, format!("word {number}")))
-    });
+    let messages = world.broker.messages();
+    let posts =
+        (0..SIGNALS).map(|number| messages.post(message(session, format!("word {number}"))));
     let posted = tokio::time::timeout(PATIENCE, join_all(posts))
         .await
         .expect("nobody waits for ever");
@@ -255,7 +254,8 @@ async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() 
         user: UserId::local(),
         idempotency_key: None,
     };
-    let answers = (0..SIGNALS).map(|number| world.broker.respond(respond(number)));
+    let runs = world.broker.runs();
+    let answers = (0..SIGNALS).map(|number| runs.respond(respond(number)));
     let answered = stalled(&world, join_all(answers)).await;
     let taken: Vec<usize> = answered
         .iter()
@@ -361,7 +361,12 @@ async fn a_cancellation_that_other_work_overtakes_is_done_all_the_same() {
             &world,
             run,
             timer,
-            Box::pin(world.broker.cancel(By::from(&me), &target, session, None))
+            Box::pin(
+                world
+                    .broker
+                    .runs()
+                    .cancel(By::from(&me), &target, session, None)
+            )
         )
         .await
         .unwrap()
@@ -384,7 +389,8 @@ async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answe
     world.until(session, |row| row.open_run.is_some()).await;
     let target = target("puppet");
     let me = UserId::local();
-    let cancels = (0..SIGNALS).map(|_| world.broker.cancel(By::from(&me), &target, session, None));
+    let runs = world.broker.runs();
+    let cancels = (0..SIGNALS).map(|_| runs.cancel(By::from(&me), &target, session, None));
     let cancelled = stalled(&world, join_all(cancels)).await;
     let done: Vec<bool> = cancelled.into_iter().map(Result::unwrap).collect();
     assert_eq!(done.iter().filter(|done| **done).count(), 1);
@@ -433,12 +439,14 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
     }
     let me = UserId::local();
     let target = target("puppet");
-    let delete = Box::pin(world.broker.delete_session(By::from(&me), &target, shows));
+    let sessions = world.broker.sessions();
+    let delete = sessions.delete(By::from(&me), &target, shows);
     let fork = Fork {
         turn: Some(turns[0]),
         ..Fork::default()
     };
-    let fork = Box::pin(world.broker.fork(By::from(&me), &target, other, fork));
+    let transcripts = world.broker.transcripts();
+    let fork = transcripts.fork(By::from(&me), &target, other, fork);
     let words = PostRouted {
         to: Address::Thread(turns[0]),
         content: vec![Part::text("hello")],
@@ -449,7 +457,8 @@ async fn a_fork_through_a_session_that_is_deleted_meanwhile_is_refused() {
         user: me.clone(),
         idempotency_key: None,
     };
-    let words = Box::pin(world.broker.post_routed(words));
+    let messages = world.broker.messages();
+    let words = messages.post_routed(words);
     // Both see the turn through the session, whose deletion is stored before they are.
     let begin = Box::pin(async {
         sleep(STALLED / 4).await;

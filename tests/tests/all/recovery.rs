@@ -134,7 +134,7 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
         "fine"
     );
     world.idle(bad).await;
-    let dead = world.broker.dead_letters(10).await.unwrap();
+    let dead = world.broker.dead_letters().list(10).await.unwrap();
     assert_eq!(
         dead.iter()
             .map(|letter| letter.accepted.input)
@@ -154,11 +154,15 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
         "still here"
     );
     let me = UserId::local();
-    let again = world.broker.requeue(By::from(&me), input, None);
-    again.await.unwrap();
+    let again = world
+        .broker
+        .dead_letters()
+        .requeue(By::from(&me), input, None)
+        .await;
+    again.unwrap();
     world.idle(bad).await;
     assert_eq!(
-        world.broker.dead_letters(10).await.unwrap().len(),
+        world.broker.dead_letters().list(10).await.unwrap().len(),
         1,
         "it died again"
     );
@@ -187,13 +191,17 @@ async fn a_dead_letter_of_a_session_that_has_ended_stays_one() {
         })
         .await;
     let me = UserId::local();
-    let again = world.broker.requeue(By::from(&me), input, None);
-    let refused = again.await.unwrap_err();
+    let again = world
+        .broker
+        .dead_letters()
+        .requeue(By::from(&me), input, None)
+        .await;
+    let refused = again.unwrap_err();
     assert!(
         matches!(&refused, broker::Error::Refused(refusal) if refusal.code == "SESSION_CLOSED"),
         "{refused:?}"
     );
-    assert_eq!(world.broker.dead_letters(10).await.unwrap().len(), 1);
+    assert_eq!(world.broker.dead_letters().list(10).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

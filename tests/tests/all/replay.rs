@@ -100,7 +100,7 @@ async fn a_step_that_is_run_again_reads_the_files_that_were_there_and_no_later_o
         content: b"an essay".to_vec(),
         user,
     };
-    world.broker.upload_file(upload).await.unwrap();
+    world.broker.files().upload(upload).await.unwrap();
     assert_eq!(world.turn("puppet", session, &read).await, "8 bytes");
     let mut steps = 0;
     for run in world.runs().await {
@@ -159,6 +159,7 @@ async fn the_steps_of_a_compaction_decide_the_same_again() {
     let target = world.message("assistant", session, "", None).target;
     let run = world
         .broker
+        .runs()
         .compact(By::from(&domain::user::UserId::local()), &target, session)
         .await
         .unwrap();

@@ -564,17 +564,21 @@ async fn what_a_persona_denies_no_turn_of_it_does_whatever_its_agent_may() {
         ("narrow", "b denied", Some("permissions")),
     ] {
         let before = world.ledger().await.len();
-        let posted = world.broker.post_routed(PostRouted {
-            to: Address::Persona(persona.parse().unwrap()),
-            content: vec![Part::text(script.to_string())],
-            model: None,
-            queue: domain::queue::QueueOverride::default(),
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            user: UserId::local(),
-            idempotency_key: None,
-        });
-        let Routed::Accepted(accepted) = posted.await.unwrap() else {
+        let posted = world
+            .broker
+            .messages()
+            .post_routed(PostRouted {
+                to: Address::Persona(persona.parse().unwrap()),
+                content: vec![Part::text(script.to_string())],
+                model: None,
+                queue: domain::queue::QueueOverride::default(),
+                priority: None,
+                labels: domain::message_labels::MessageLabels::default(),
+                user: UserId::local(),
+                idempotency_key: None,
+            })
+            .await;
+        let Routed::Accepted(accepted) = posted.unwrap() else {
             panic!("it was not accepted")
         };
         world.idle(accepted.session).await;

@@ -44,7 +44,7 @@ async fn another_is_served(world: &World) {
         user: bob,
         ..world.message("third", session, r#"{"steps":[{"reply":"here"}]}"#, None)
     };
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     world.idle(session).await;
     assert_eq!(world.last_reply(session).await, "here");
     let storm = world
@@ -196,7 +196,7 @@ async fn two_agents_that_message_each_other_for_ever_end_in_one_dead_letter() {
     world.say("puppet", session, "begin").await;
     another_is_served(&world).await;
     world.quiet().await;
-    let dead = world.broker.dead_letters(100).await.unwrap();
+    let dead = world.broker.dead_letters().list(100).await.unwrap();
     let [letter] = dead.as_slice() else {
         panic!("{dead:?}")
     };
@@ -206,7 +206,8 @@ async fn two_agents_that_message_each_other_for_ever_end_in_one_dead_letter() {
     );
     let one = world
         .broker
-        .dead_letter(letter.accepted.input)
+        .dead_letters()
+        .get(letter.accepted.input)
         .await
         .unwrap();
     assert_eq!(&one, letter, "it can be looked at alone");
@@ -346,7 +347,13 @@ async fn a_fan_out_bomb_meets_the_limits_of_depth_breadth_and_number_in_the_ledg
         exploded * CHILDREN_MAX
     );
     assert!(
-        world.broker.dead_letters(100).await.unwrap().is_empty(),
+        world
+            .broker
+            .dead_letters()
+            .list(100)
+            .await
+            .unwrap()
+            .is_empty(),
         "nothing of it was put aside"
     );
 }
@@ -394,7 +401,7 @@ async fn a_fan_out_bomb_that_goes_off_again_with_every_late_reply_burns_out_too(
         story.refused()
     );
     // It goes on for as long as it may: its last answers are put aside, and nothing else is.
-    let dead = world.broker.dead_letters(1_000).await.unwrap();
+    let dead = world.broker.dead_letters().list(1_000).await.unwrap();
     assert!(!dead.is_empty() && dead.len() == story.account.aside.len());
     for letter in &dead {
         assert_eq!(

@@ -121,8 +121,8 @@ async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
     .await;
     let me = UserId::local();
     let spin = target("spin");
-    let cancels =
-        join_all((0..SIGNALS).map(|_| world.broker.cancel(By::from(&me), &spin, stuck, None)));
+    let runs = world.broker.runs();
+    let cancels = join_all((0..SIGNALS).map(|_| runs.cancel(By::from(&me), &spin, stuck, None)));
     let timer = async {
         // From now on it is due, and stays so.
         leave(&world, stuck, reminder(), "now").await;
@@ -189,7 +189,8 @@ async fn say(world: &World, user: &UserId, session: SessionId, text: &str) {
     let message = world.message("puppet", session, text, None);
     world
         .broker
-        .post_message(PostMessage {
+        .messages()
+        .post(PostMessage {
             user: user.clone(),
             ..message
         })
@@ -352,6 +353,7 @@ async fn a_turn_that_waits_for_its_component_begins_with_what_there_is_by_then()
     let preferences = json!({ "tone": "brief" }).as_object().cloned().unwrap();
     world
         .broker
+        .agents()
         .prefer(
             By::from(&UserId::local()),
             &target("puppet"),
@@ -473,7 +475,8 @@ async fn at_start_work_is_taken_up_by_and_by_and_reads_are_answered_meanwhile() 
         let session = *asked.next().unwrap();
         world
             .broker
-            .session(&UserId::local(), &target("puppet"), session, None)
+            .sessions()
+            .get(&UserId::local(), &target("puppet"), session, None)
             .await
             .expect("an answer");
     }

@@ -46,6 +46,42 @@ pub fn large_of_methods(files: &[TextFile]) -> BTreeMap<String, usize> {
     large
 }
 
+/// Methods of one type of the broker that other files can call.
+pub const METHODS_MAX: usize = 25;
+
+/// Returns the types of the broker with too many methods that other files can call, with their
+/// number.
+///
+/// A handle of the broker is a type of its own.
+#[must_use]
+pub fn crowded(files: &[TextFile]) -> BTreeMap<String, usize> {
+    let of_broker = files
+        .iter()
+        .filter(|file| file.path.starts_with("host/broker/src/") && !file.is_only_tests());
+    let codes: Vec<(&str, String)> = of_broker
+        .map(|file| (file.path.as_str(), Masked::new(&file.text).without_tests()))
+        .collect();
+    let count = |blocks: Blocks<'_>| -> usize {
+        let blocks = blocks.into_values().flatten();
+        blocks.map(|block| visible_methods(&block)).sum()
+    };
+    let types = blocks_of_types(&codes).into_iter();
+    types
+        .map(|(name, blocks)| (name, count(blocks)))
+        .filter(|(_, methods)| *methods > METHODS_MAX)
+        .collect()
+}
+
+/// Returns the number of methods in a block that are not private.
+fn visible_methods(block: &str) -> usize {
+    let lines = block
+        .lines()
+        .filter_map(|line| line.strip_prefix("    pub"));
+    lines
+        .filter(|line| words(line, "fn").next().is_some())
+        .count()
+}
+
 /// The blocks of methods, by file.
 type Blocks<'a> = BTreeMap<&'a str, Vec<String>>;
 
@@ -331,6 +367,19 @@ mod tests {
         assert_eq!(large(&files), Vec::<Vec<&str>>::new());
         let files = ring("#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n// use crate::a;\n");
         assert_eq!(large(&files), Vec::<Vec<&str>>::new());
+    }
+
+    #[test]
+    fn a_handle_with_many_methods_is_found_and_private_ones_do_not_count() {
+        let handle = |name: &str, visible: usize| {
+            let visible = "    pub(crate) async fn a(&self) {}\n".repeat(visible);
+            let text = format!("impl Some<'_> {{\n{visible}    fn b() {{}}\n}}\n");
+            TextFile::new(&format!("host/broker/src/{name}.rs"), &text)
+        };
+        let files = [handle("a", 13), handle("b", 12)];
+        assert_eq!(crowded(&files), BTreeMap::new());
+        let files = [handle("a", 13), handle("b", 13)];
+        assert_eq!(crowded(&files), BTreeMap::from([("Some".to_owned(), 26)]));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The layer table: which crate of the host may know which, and what each must never link.
 
+use crate::masked::{Masked, words};
+use crate::tree::TextFile;
 use std::collections::BTreeSet;
 use toml::Table;
 
@@ -168,6 +170,36 @@ fn names(manifest: &Table, section: &str) -> Vec<String> {
         .unwrap_or_default()
 }
 
+/// The rooms of the broker, each with those that it must not import from.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("command", &["driver"]),
+    ("driver", &["command"]),
+    ("shared", &["command", "driver"]),
+];
+
+/// Returns the files of the broker that import from a room that theirs must not know.
+#[must_use]
+pub fn check_rooms(files: &[TextFile]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| !file.is_only_tests()) {
+        let Some(inside) = file.path.strip_prefix("host/broker/src/") else {
+            continue;
+        };
+        let room = inside.split(['/', '.']).next().unwrap_or_default();
+        let Some((_, never)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+            continue;
+        };
+        let code = Masked::new(&file.text).without_tests();
+        let imports = |other: &str| {
+            let path = format!("crate::{other}");
+            words(&code, &path).next().is_some()
+        };
+        let known = never.iter().filter(|other| imports(other));
+        findings.extend(known.map(|other| format!("{}: imports from `{other}`", file.path)));
+    }
+    findings
+}
+
 /// The features with which wasmtime is built, and no others: what is left out is code that an
 /// attacker cannot reach. Cargo unites the features that any crate asks for, so a new dependency
 /// could switch one on without a word.
@@ -284,6 +316,26 @@ mod tests {
     #[test]
     fn a_crate_without_the_lints_of_the_workspace_is_found() {
         assert_eq!(check(layer("domain"), "[dependencies]").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_room_that_imports_from_another_one_is_found() {
+        let file =
+            |name: &str, text: &str| TextFile::new(&format!("host/broker/src/{name}.rs"), text);
+        let found = check_rooms(&[
+            file("command", "use crate::shared::Error;"),
+            file("command/a", "use crate::driver::Driver;"),
+            file("driver/b", "use crate::driver::c::D; // crate::command"),
+            file("shared/c", "fn f() { crate::command::g() }"),
+            file("start", "use crate::{command, driver};"),
+        ]);
+        assert_eq!(
+            found,
+            [
+                "host/broker/src/command/a.rs: imports from `driver`",
+                "host/broker/src/shared/c.rs: imports from `command`",
+            ]
+        );
     }
 
     #[test]

@@ -161,6 +161,19 @@ fn no_circle_of_the_methods_of_a_type_is_large_and_the_list_shrinks() {
 }
 
 #[test]
+fn no_handle_of_the_broker_is_crowded_and_the_list_shrinks() {
+    none(&budgets::compare(
+        &circles::crowded(&rust()),
+        lists::CROWDED,
+    ));
+}
+
+#[test]
+fn commands_and_drivers_share_a_room_and_know_nothing_of_each_other() {
+    none(&layers::check_rooms(&rust()));
+}
+
+#[test]
 fn the_map_has_few_rows_and_each_names_a_folder() {
     none(&map::check(&read("ARCHITECTURE.md"), |folder| {
         root().join(folder).is_dir()

@@ -81,10 +81,10 @@ pub(super) async fn import(
         .map_err(|fault| Problem::invalid_field(&fault.field, fault.message))?;
     let broker = api.command()?;
     if document.check {
-        broker.check_import(&sessions).await?;
+        broker.imports().check(&sessions).await?;
         return Ok(axum::Json(Report::default()));
     }
-    let imported = broker.import(&caller.user, &sessions).await?;
+    let imported = broker.imports().run(&caller.user, &sessions).await?;
     Ok(axum::Json(Report {
         ended: imported.ended,
         active: imported.active,

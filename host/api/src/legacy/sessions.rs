@@ -111,7 +111,7 @@ pub(super) async fn create(
         time_limit_s,
         ..NewSession::of(Target::Definition(definition.agent_id.clone()), caller.user)
     };
-    let view = broker.open_session(command).await.map_err(|error| {
+    let view = broker.sessions().open(command).await.map_err(|error| {
         Problem::from(error)
             .moved("/model", RequestPart::Body("/model_id"))
             .moved(
@@ -186,7 +186,8 @@ pub(super) async fn list(
     };
     let sessions = api
         .broker()?
-        .sessions_of(&caller.user, filter, limit)
+        .sessions()
+        .of_user(&caller.user, filter, limit)
         .await?;
     Ok(axum::Json(sessions.iter().map(legacy_summary).collect()))
 }
@@ -268,7 +269,7 @@ pub(super) async fn respond(
         user: caller.user.clone(),
         idempotency_key: None,
     };
-    api.command()?.respond(command).await?;
+    api.command()?.runs().respond(command).await?;
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
 }
 
@@ -304,6 +305,7 @@ pub(super) async fn terminate(
         .into());
     }
     api.command()?
+        .sessions()
         .terminate(&caller.user, &Target::Agent(agent), session, request.reason)
         .await?;
     Ok(axum::Json(shown(&api, &caller, agent, session).await?))
@@ -365,7 +367,8 @@ async fn view(
 ) -> Result<SessionView, Problem> {
     let found = caller
         .reading(api)?
-        .session(&caller.user, &Target::Agent(agent), session, Some((1, 0)))
+        .sessions()
+        .get(&caller.user, &Target::Agent(agent), session, Some((1, 0)))
         .await;
     found.map_err(|error| match error {
         // Of somebody else's agent nobody learns that it has this session.
@@ -388,6 +391,7 @@ async fn shown(
     loop {
         let page = caller
             .reading(api)?
+            .sessions()
             .items(
                 &caller.user,
                 &Target::Agent(agent),

@@ -114,7 +114,7 @@ pub(super) async fn create(
         as_operator: caller.scopes.contains(&Scope::Admin),
         idempotency_key,
     };
-    let view = api.command()?.create_agent(command).await?;
+    let view = api.command()?.agents().create(command).await?;
     let location = format!("/api/agents/{}", view.row.agent.id);
     let view = wire::agent(&view, &caller.user);
     Ok(Created { location, view })
@@ -184,7 +184,11 @@ pub(super) async fn list(
     };
     let broker = api.broker()?;
     // One whose definition is gone is shown: nothing says any more that it is to be hidden.
-    let may_see = |view: &AgentView| broker.may_see(&caller.user, view.row.agent.path.as_str());
+    let may_see = |view: &AgentView| {
+        broker
+            .access()
+            .may_see(&caller.user, view.row.agent.path.as_str())
+    };
     let is_visible = |view: &AgentView| {
         page.all
             || broker
@@ -196,7 +200,8 @@ pub(super) async fn list(
     let mut agents = Vec::new();
     for _ in 0..READS_MAX {
         let found = broker
-            .agents(&caller.user, filter.clone(), after, PAGE_MAX)
+            .agents()
+            .list(&caller.user, filter.clone(), after, PAGE_MAX)
             .await?;
         let mut views = found.iter();
         while agents.len() < limit {
@@ -230,7 +235,11 @@ pub(super) async fn show(
     caller: Caller,
     TargetAgent(target): TargetAgent,
 ) -> Result<axum::Json<wire::AgentView>, Refused<codes::Agent>> {
-    let view = caller.reading(&api)?.agent(&caller.user, &target).await?;
+    let view = caller
+        .reading(&api)?
+        .agents()
+        .get(&caller.user, &target)
+        .await?;
     Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 
@@ -281,7 +290,10 @@ pub(super) async fn change(
         config: changes.config.into(),
     };
     let broker = api.command()?;
-    let view = broker.set_up(key.by(&caller.user), &target, setup).await?;
+    let view = broker
+        .agents()
+        .set_up(key.by(&caller.user), &target, setup)
+        .await?;
     Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 
@@ -325,7 +337,11 @@ pub(super) async fn show_preferences(
     caller: Caller,
     TargetAgent(target): TargetAgent,
 ) -> Result<axum::Json<Preferences>, Refused<codes::Agent>> {
-    let view = caller.reading(&api)?.agent(&caller.user, &target).await?;
+    let view = caller
+        .reading(&api)?
+        .agents()
+        .get(&caller.user, &target)
+        .await?;
     Ok(axum::Json(preferences(&view, &caller)))
 }
 
@@ -368,7 +384,7 @@ pub(super) async fn prefer(
         }
     };
     let by = key.by(&caller.user);
-    let view = broker.prefer(by, &target, keys, own).await?;
+    let view = broker.agents().prefer(by, &target, keys, own).await?;
     Ok(axum::Json(preferences(&view, &caller)))
 }
 
@@ -413,10 +429,16 @@ pub(super) async fn archive(
     let user = &caller.user;
     let reason = how.reason.unwrap_or_else(|| ARCHIVE_REASON.to_owned());
     let (archived, fresh) = if how.fresh {
-        let (archived, fresh) = broker.start_afresh(key.by(user), &target, reason).await?;
+        let (archived, fresh) = broker
+            .agents()
+            .start_afresh(key.by(user), &target, reason)
+            .await?;
         (archived, Some(fresh))
     } else {
-        let archived = broker.archive(key.by(user), &target, reason).await?;
+        let archived = broker
+            .agents()
+            .archive(key.by(user), &target, reason)
+            .await?;
         (archived, None)
     };
     Ok(axum::Json(ArchivedAgent {

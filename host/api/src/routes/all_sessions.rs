@@ -60,7 +60,8 @@ pub(super) async fn list(
     let after = after(params.after.as_deref())?;
     let listed = api
         .broker()?
-        .sessions_by_agent(&caller.user, open, after, limit)
+        .sessions()
+        .by_agent(&caller.user, open, after, limit)
         .await?;
     Ok(axum::Json(SessionGroups {
         agents: listed.agents.iter().map(wire::agent_sessions).collect(),
@@ -103,7 +104,8 @@ pub(super) async fn conversation(
     };
     let found = api
         .broker()?
-        .sessions_of(&caller.user, filter, SESSIONS_MAX)
+        .sessions()
+        .of_user(&caller.user, filter, SESSIONS_MAX)
         .await?;
     if found.is_empty() {
         let detail = format!("you have no conversation `{id}`");

@@ -57,7 +57,7 @@ pub(super) async fn assign(
     let role = new.role.parse::<AgentRole>()?;
     let broker = api.command()?;
     let by = key.by(&caller.user);
-    let view = broker.assign(by, &target, user, role).await?;
+    let view = broker.agents().assign(by, &target, user, role).await?;
     let view = wire::agent(&view, &caller.user);
     Ok((StatusCode::CREATED, axum::Json(view)))
 }
@@ -97,7 +97,10 @@ pub(super) async fn change_role(
     let role = new.role.parse::<AgentRole>()?;
     let broker = api.command()?;
     let by = key.by(&caller.user);
-    let view = broker.change_role(by, &target, named, role).await?;
+    let view = broker
+        .agents()
+        .change_role(by, &target, named, role)
+        .await?;
     Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 
@@ -125,6 +128,7 @@ pub(super) async fn unassign(
     let (target, named) = read_assignment(&id, &named)?;
     let broker = api.command()?;
     let view = broker
+        .agents()
         .unassign(key.by(&caller.user), &target, named)
         .await?;
     Ok(axum::Json(wire::agent(&view, &caller.user)))
@@ -166,7 +170,7 @@ pub(super) async fn hand_off(
     let keep = keep.transpose().map_err(|refusal| refusal.at("/keep"))?;
     let broker = api.command()?;
     let by = key.by(&caller.user);
-    let view = broker.hand_off(by, &target, to, keep).await?;
+    let view = broker.agents().hand_off(by, &target, to, keep).await?;
     Ok(axum::Json(wire::agent(&view, &caller.user)))
 }
 

@@ -129,7 +129,7 @@ async fn create(
         visitors_max: chat.spec.visitors_max,
         of_address: &of_address,
     };
-    let gone = broker.admit_visitor(coming).await?;
+    let gone = broker.connectors().admit_visitor(coming).await?;
     api.visits().place(&key, from, gone.as_ref());
     let view = NewVisitor {
         visitor_id: key.external_id().to_owned(),

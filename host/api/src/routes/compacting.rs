@@ -46,6 +46,7 @@ pub(super) async fn compact(
 ) -> Result<(StatusCode, axum::Json<Compacting>), Refused<CompactErrors>> {
     let run = api
         .command()?
+        .runs()
         .compact(key.by(&caller.user), &target, session)
         .await?;
     Ok((

@@ -79,10 +79,10 @@ pub(super) async fn bind(
     let broker = api.command()?;
     let by = by.by(&caller.user);
     // A request that was made before is answered as it was then.
-    if !broker.is_remembered(by).await? {
+    if !broker.requests().is_remembered(by).await? {
         check_configured(&api, key.connector(), RequestPart::Path("key")).await?;
     }
-    let bound = broker.bind_connector(by, &user, &key).await?;
+    let bound = broker.connectors().bind(by, &user, &key).await?;
     Ok(axum::Json(wire::connector(&bound)))
 }
 
@@ -143,7 +143,8 @@ pub(super) async fn unbind(
     let user: UserId = read_path("user", &user)?;
     let key: ConnectorKey = read_path("key", &key)?;
     api.command()?
-        .unbind_connector(by.by(&caller.user), &user, &key)
+        .connectors()
+        .unbind(by.by(&caller.user), &user, &key)
         .await?;
     Ok(axum::Json(Unbound { key, user_id: user }))
 }
@@ -164,7 +165,8 @@ pub(super) async fn list(
     let user: UserId = read_path("user", &user)?;
     let rows = api
         .broker()?
-        .connectors(&caller.user, &caller.scopes, &user)
+        .connectors()
+        .list(&caller.user, &caller.scopes, &user)
         .await?;
     Ok(axum::Json(ConnectorList {
         connectors: rows.iter().map(wire::connector).collect(),

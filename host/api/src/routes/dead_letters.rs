@@ -56,8 +56,8 @@ pub(super) async fn list(
     let broker = api.broker()?;
     // One more tells whether there is another page.
     let mut dead = match params.after {
-        Some(Position(after)) => broker.dead_letters_before(after, limit + 1).await?,
-        None => broker.dead_letters(limit + 1).await?,
+        Some(Position(after)) => broker.dead_letters().list_before(after, limit + 1).await?,
+        None => broker.dead_letters().list(limit + 1).await?,
     };
     let next_after = next_after(&mut dead, limit, |last| last.position);
     let agents = dead.iter().filter_map(|dead| dead.agent).collect();
@@ -85,7 +85,7 @@ pub(super) async fn show(
     InPath(id): InPath<String>,
 ) -> Result<axum::Json<wire::DeadLetterDetail>, Refused<ShowErrors>> {
     let input: InputId = read_path("id", &id)?;
-    let dead = api.broker()?.dead_letter(input).await?;
+    let dead = api.broker()?.dead_letters().get(input).await?;
     let agents = dead.agent.into_iter().collect();
     note_agents(&api, &caller, "GET /api/dead-letters/{id}", agents).await?;
     Ok(axum::Json(wire::dead_letter_detail(&dead)))
@@ -134,7 +134,10 @@ pub(super) async fn requeue(
     let input: InputId = read_path("id", &id)?;
     let repeat: Option<RunId> = read_query("repeat", params.repeat.as_deref())?;
     let by = key.by(&caller.user);
-    api.command()?.requeue(by, input, repeat).await?;
+    api.command()?
+        .dead_letters()
+        .requeue(by, input, repeat)
+        .await?;
     Ok((
         StatusCode::ACCEPTED,
         axum::Json(Requeued { input_id: input }),
@@ -172,7 +175,8 @@ pub(super) async fn discard(
 ) -> Result<axum::Json<DroppedLetter>, Refused<DiscardErrors>> {
     let input: InputId = read_path("id", &id)?;
     api.command()?
-        .drop_dead_letter(key.by(&caller.user), input, reason)
+        .dead_letters()
+        .drop(key.by(&caller.user), input, reason)
         .await
         .map_err(|error| Problem::from(error).moved("/reason", RequestPart::Query("reason")))?;
     Ok(axum::Json(DroppedLetter { input_id: input }))

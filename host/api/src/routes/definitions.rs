@@ -122,7 +122,7 @@ pub(super) async fn show(
     let is_operator = caller.scopes.contains(&Scope::Admin);
     let definition = match broker.catalogue().definition(&id) {
         Some(definition) if is_operator => definition.clone(),
-        Some(_) | None => broker.definition_for(&caller.user, &id)?,
+        Some(_) | None => broker.definitions().get(&caller.user, &id)?,
     };
     let counts = broker.store().definition_counts(&caller.user).await?;
     let counts = counts.get(&id).copied().unwrap_or_default();
@@ -201,7 +201,7 @@ pub(super) async fn create(
         user: caller.user.clone(),
         idempotency_key,
     };
-    let definition = api.command()?.make_definition(command).await?;
+    let definition = api.command()?.definitions().make(command).await?;
     let counts = store::DefinitionCounts::default();
     Ok(Created {
         location: format!("/api/definitions/{}", definition.agent_id),
@@ -239,7 +239,8 @@ pub(super) async fn delete(
     let is_operator = caller.scopes.contains(&Scope::Admin);
     let definition = DefinitionId(id);
     api.command()?
-        .remove_definition(key.by(&caller.user), &definition, is_operator)
+        .definitions()
+        .remove(key.by(&caller.user), &definition, is_operator)
         .await?;
     Ok(axum::Json(RemovedDefinition { definition }))
 }

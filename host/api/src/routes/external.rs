@@ -76,7 +76,7 @@ pub(super) async fn attach(
         name,
         user: caller.user,
     };
-    let attached = api.command()?.attach_external(command).await?;
+    let attached = api.command()?.external_agents().attach(command).await?;
     let status = if attached.created {
         share.keep();
         StatusCode::CREATED
@@ -166,7 +166,7 @@ pub(super) async fn answer(
         signature: signature.to_owned(),
         body,
     };
-    let (position, replayed) = api.command()?.answer_external(post).await?;
+    let (position, replayed) = api.command()?.external_agents().answer(post).await?;
     Ok(axum::Json(ExternalAnswer { position, replayed }))
 }
 

@@ -76,6 +76,7 @@ pub(super) async fn upload(
     let media_type = media_type(&parts.headers)?;
     // Whoever may not is told before they have sent all of it.
     api.command()?
+        .files()
         .may_upload(&caller.user, &target, session, &params.name)
         .await?;
     let _permit = api.upload_permit(&caller.user).await?;
@@ -88,7 +89,7 @@ pub(super) async fn upload(
         content,
         user: caller.user,
     };
-    let (row, is_new) = api.command()?.upload_file(command).await?;
+    let (row, is_new) = api.command()?.files().upload(command).await?;
     let status = if is_new {
         StatusCode::CREATED
     } else {
@@ -145,7 +146,8 @@ pub(super) async fn list(
 ) -> Result<axum::Json<FileList>, Refused<codes::SessionOfAgent>> {
     let files = caller
         .reading(&api)?
-        .files(&caller.user, &target, session)
+        .files()
+        .list(&caller.user, &target, session)
         .await?;
     Ok(axum::Json(FileList {
         files: files.iter().map(wire::file).collect(),
@@ -223,7 +225,8 @@ pub(super) async fn show(
     let name = params.name.as_deref();
     let (file, content) = caller
         .reading(&api)?
-        .file(&caller.user, &target, session, digest, name)
+        .files()
+        .get(&caller.user, &target, session, digest, name)
         .await?;
     Ok(download::response(&file, content, &headers))
 }

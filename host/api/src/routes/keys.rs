@@ -83,7 +83,8 @@ pub(super) async fn issue(
     };
     let issued = api
         .command()?
-        .issue_key(&caller.issuer(), asked, key.as_deref())
+        .keys()
+        .issue(&caller.issuer(), asked, key.as_deref())
         .await?;
     let headers = [
         (LOCATION, format!("/api/keys/{}", issued.row.id)),
@@ -147,7 +148,8 @@ pub(super) async fn list(
     let limit = page.limit()?;
     let rows = api
         .broker()?
-        .keys(&caller.issuer(), &of, after.as_ref(), limit)
+        .keys()
+        .list(&caller.issuer(), &of, after.as_ref(), limit)
         .await?;
     let next_after = rows
         .last()
@@ -189,7 +191,8 @@ pub(super) async fn revoke(
     let id: KeyId = read_path("id", &id)?;
     let row = api
         .command()?
-        .revoke_key(&caller.issuer(), &id, why.reason)
+        .keys()
+        .revoke(&caller.issuer(), &id, why.reason)
         .await?;
     Ok(axum::Json(wire::key(&row, api.access().clock().now())))
 }

@@ -66,7 +66,10 @@ pub(super) async fn change(
     };
     let broker = api.command()?;
     let by = key.by(&caller.user);
-    let row = broker.relabel(by, &target, session, changes).await?;
+    let row = broker
+        .sessions()
+        .relabel(by, &target, session, changes)
+        .await?;
     Ok(axum::Json(wire::session_row(&row)))
 }
 
@@ -99,6 +102,7 @@ pub(super) async fn clear(
 ) -> Result<axum::Json<Cleared>, Refused<ClearErrors>> {
     let revision = api
         .command()?
+        .sessions()
         .clear(key.by(&caller.user), &target, session)
         .await?;
     Ok(axum::Json(Cleared {
@@ -135,7 +139,8 @@ pub(super) async fn delete(
     key: Idempotency,
 ) -> Result<axum::Json<Deleted>, Refused<DeleteErrors>> {
     api.command()?
-        .delete_session(key.by(&caller.user), &target, session)
+        .sessions()
+        .delete(key.by(&caller.user), &target, session)
         .await?;
     Ok(axum::Json(Deleted {
         session_id: session,
@@ -200,7 +205,10 @@ pub(super) async fn fork(
     };
     let broker = api.command()?;
     let by = key.by(&caller.user);
-    let view = broker.fork(by, &target, session, fork).await?;
+    let view = broker
+        .transcripts()
+        .fork(by, &target, session, fork)
+        .await?;
     share.keep();
     Ok(Created::session(&view))
 }

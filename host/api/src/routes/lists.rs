@@ -90,7 +90,8 @@ pub(super) async fn sessions(
     let after = list.after(params.after.as_deref())?;
     let mut sessions = caller
         .reading(&api)?
-        .sessions(&caller.user, &target, filter, after, limit + 1)
+        .sessions()
+        .list(&caller.user, &target, filter, after, limit + 1)
         .await?;
     let next_after = next_after(&mut sessions, limit, |last| {
         let pinned_at = last.pinned_at.filter(|_| list == List::Pinned);
@@ -138,7 +139,8 @@ pub(super) async fn history(
     let after = List::History.after(params.after.as_deref())?;
     let mut sessions = caller
         .reading(&api)?
-        .history(&caller.user, &target, of, after, limit + 1)
+        .sessions()
+        .ended(&caller.user, &target, of, after, limit + 1)
         .await?;
     let ended_at = |last: &SessionRow| last.ended_at.unwrap_or(last.updated_at);
     let next_after = next_after(&mut sessions, limit, |last| {
@@ -188,6 +190,7 @@ pub(super) async fn items(
     let limit = limit(params.limit, LIST_MAX, LIST_MAX)?;
     let recorded = caller
         .reading(&api)?
+        .sessions()
         .items(&caller.user, &target, session, after, limit)
         .await?;
     Ok(axum::Json(ItemList {

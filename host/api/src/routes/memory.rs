@@ -112,6 +112,7 @@ async fn list(
     };
     let notes = caller
         .reading(&api)?
+        .memory()
         .notes(&caller.user, &target, wanted)
         .await?;
     let last = notes.last().map(|note| note.position);
@@ -145,7 +146,8 @@ async fn forget(
 ) -> Result<axum::Json<Forgotten>, Refused<ForgetErrors>> {
     let note: NoteId = read_path("note", &note)?;
     api.command()?
-        .forget_note(key.by(&caller.user), &existing(&id)?, note)
+        .memory()
+        .forget(key.by(&caller.user), &existing(&id)?, note)
         .await?;
     Ok(axum::Json(Forgotten {
         note_id: note,
@@ -171,7 +173,8 @@ async fn read(
     key: Idempotency,
 ) -> Result<(StatusCode, axum::Json<ToBeRead>), Refused<ReadErrors>> {
     api.command()?
-        .read_into_memory(key.by(&caller.user), &target, session)
+        .memory()
+        .read_session(key.by(&caller.user), &target, session)
         .await?;
     Ok((
         StatusCode::ACCEPTED,

@@ -174,7 +174,7 @@ impl AcceptedMessage {
         if let (Self::Ended { turn, .. }, Some(schema)) = (&mut self, schema)
             && let Some(reply) = &turn.reply
             && let Ok(data) = serde_json::from_str::<Value>(&reply.text)
-            && broker.fits_schema(&schema, data.clone()).await
+            && broker.messages().fits_schema(&schema, data.clone()).await
         {
             turn.data = Some(data);
         }
@@ -242,7 +242,7 @@ pub(super) async fn post_message(
     let stream = match &target {
         Target::Agent(agent) => agent.to_string(),
         Target::Path(_) | Target::Definition(_) => {
-            broker.agent_id(&caller.user, &target).await?.to_string()
+            broker.agents().id(&caller.user, &target).await?.to_string()
         }
     };
     let reply_schema = new.reply_schema.map(Value::Object);
@@ -257,7 +257,10 @@ pub(super) async fn post_message(
         idempotency_key: key,
     };
     let labels = MessageLabels(new.labels);
-    let posted = broker.say_labelled(command, labels.clone()).await?;
+    let posted = broker
+        .messages()
+        .say_labelled(command, labels.clone())
+        .await?;
     let (status, outcome) = awaited(&api, &caller, &posted, patience).await?;
     let message = accepted_message(posted, &stream, session, labels, outcome);
     let message = message.with_data(broker, reply_schema).await;
@@ -282,7 +285,12 @@ pub(super) async fn awaited(
         (PostOutcome::Accepted(receipt), Some(patience)) => {
             match api.quotas().wait(caller, api.limits()) {
                 // Given back once the wait is over, or when the client has gone.
-                Some(_share) => api.broker()?.await_reply(receipt.input, patience).await?,
+                Some(_share) => {
+                    api.broker()?
+                        .messages()
+                        .await_reply(receipt.input, patience)
+                        .await?
+                }
                 None => None,
             }
         }

@@ -149,11 +149,11 @@ pub(super) async fn list(
 ) -> Result<axum::Json<ModelList>, Refused<ListErrors>> {
     let broker = api.broker()?;
     let agent = params.agent.as_deref().map(target);
-    let all = broker.models();
+    let all = broker.models().list();
     let models: Vec<ConfiguredModel> = if agent.is_none() && caller.scopes.contains(&Scope::Admin) {
         all
     } else {
-        let nameable = broker.models_for(&caller.user, agent.as_ref()).await;
+        let nameable = broker.models().nameable(&caller.user, agent.as_ref()).await;
         // Where an agent is to be made, its definition and its path are said by the query as well.
         let nameable = nameable.map_err(|error| {
             let agent = RequestPart::Query("agent");
@@ -166,13 +166,13 @@ pub(super) async fn list(
     };
     let aliases: BTreeSet<String> = models.iter().map(|it| it.alias.clone()).collect();
     let of_models: BTreeSet<String> = models.iter().map(|it| it.provider.clone()).collect();
-    let is_whole = models.len() == broker.models().len();
+    let is_whole = models.len() == broker.models().list().len();
     let freshness = if params.refresh == Some(true) {
         Freshness::Anew
     } else {
         Freshness::Kept
     };
-    let mut providers = broker.model_providers(freshness).await;
+    let mut providers = broker.models().providers(freshness).await;
     providers.retain(|provider| is_whole || of_models.contains(&provider.name));
     let now = api.access().clock().now();
     let listed: BTreeMap<String, Option<Vec<String>>> = providers

@@ -82,7 +82,8 @@ pub(super) async fn list(
     };
     let (entries, next_after) = api
         .broker()?
-        .paths(&caller.user, &filter, page.after.as_deref(), limit)
+        .paths()
+        .list(&caller.user, &filter, page.after.as_deref(), limit)
         .await
         .map_err(in_the_query)?;
     Ok(axum::Json(PathList {
@@ -118,7 +119,7 @@ pub(super) async fn fetch(
 ) -> Result<axum::Json<PathView>, Refused<codes::Agent>> {
     let strategy = read_query("strategy", strategy.as_deref())?;
     let strategy = strategy.unwrap_or(FetchStrategy::MostRecentForeground);
-    let found = api.broker()?.fetch(&caller.user, strategy).await?;
+    let found = api.broker()?.paths().fetch(&caller.user, strategy).await?;
     Ok(axum::Json(wire::path(&found)))
 }
 
@@ -180,7 +181,7 @@ pub(super) async fn post_to_all(
         user: caller.user,
         idempotency_key,
     };
-    let posted = api.command()?.post_to_all(command).await?;
+    let posted = api.command()?.messages().post_to_all(command).await?;
     let sent = posted.into_iter().map(sent_to).collect();
     Ok((StatusCode::ACCEPTED, axum::Json(SentToAll { sent })))
 }
@@ -241,6 +242,7 @@ pub(super) async fn reply_target(
         target_id,
     } = caller
         .reading(&api)?
+        .paths()
         .reply_target(&caller.user, &target)
         .await?;
     Ok(axum::Json(ReplyTarget {
@@ -289,6 +291,7 @@ pub(super) async fn abort(
     Ok(axum::Json(Stopped {
         stopped: api
             .command()?
+            .paths()
             .cancel_all(key.by(&caller.user), &target, reason)
             .await?,
     }))

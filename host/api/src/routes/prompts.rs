@@ -116,6 +116,7 @@ pub(super) async fn show(
     let session: Option<SessionId> = read_query("session", session.as_deref())?;
     let ShownPrompt { parts, tools } = caller
         .reading(&api)?
+        .agents()
         .prompt(&caller.user, &target, session)
         .await
         .map_err(blameless)?;
@@ -195,7 +196,10 @@ pub(super) async fn push(
     };
     let broker = api.command()?;
     let by = key.by(&caller.user);
-    let row = broker.relabel(by, &target, session, changes).await?;
+    let row = broker
+        .sessions()
+        .relabel(by, &target, session, changes)
+        .await?;
     Ok(axum::Json(PanelsKept {
         session_id: row.id,
         panels,

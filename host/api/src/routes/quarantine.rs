@@ -30,7 +30,7 @@ pub(super) struct QuarantineList {
     responses((status = 200, description = "The sessions.", body = QuarantineList)),
 )]
 pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<QuarantineList>, Problem> {
-    let quarantined = api.broker()?.quarantined();
+    let quarantined = api.broker()?.quarantines().list();
     Ok(axum::Json(QuarantineList {
         quarantined: quarantined.iter().map(wire::quarantined).collect(),
     }))
@@ -57,7 +57,7 @@ pub(super) async fn release(
     InPath(id): InPath<String>,
 ) -> Result<(StatusCode, axum::Json<Released>), Refused<ReleaseErrors>> {
     let session: SessionId = read_path("id", &id)?;
-    api.command()?.release(session)?;
+    api.command()?.quarantines().release(session)?;
     Ok((
         StatusCode::ACCEPTED,
         axum::Json(Released {

@@ -112,7 +112,8 @@ pub(super) async fn configure(
 ) -> Result<axum::Json<wire::QueueView>, Refused<ConfigureErrors>> {
     let said = api
         .command()?
-        .configure_queue(key.by(&caller.user), &target, session, queue.into())
+        .queue()
+        .configure(key.by(&caller.user), &target, session, queue.into())
         .await?;
     Ok(axum::Json(wire::queue(&said)))
 }
@@ -134,7 +135,8 @@ pub(super) async fn reset(
     let host = QueueOverride::default();
     let said = api
         .command()?
-        .configure_queue(key.by(&caller.user), &target, session, host)
+        .queue()
+        .configure(key.by(&caller.user), &target, session, host)
         .await?;
     Ok(axum::Json(wire::queue(&said)))
 }
@@ -168,6 +170,7 @@ pub(super) async fn list(
 ) -> Result<axum::Json<wire::WaitingInputsView>, Refused<codes::SessionOfAgent>> {
     let mut waiting = caller
         .reading(&api)?
+        .queue()
         .inputs(&caller.user, &target, session)
         .await?;
     if let Some(label) = &params.label {
@@ -198,6 +201,7 @@ pub(super) async fn show(
     let input: InputId = read_path("input", &input)?;
     let view = caller
         .reading(&api)?
+        .queue()
         .input(&caller.user, &existing(&id)?, session, input)
         .await?;
     Ok(axum::Json(wire::input(&view)))
@@ -231,9 +235,11 @@ pub(super) async fn cancel(
     let broker = api.command()?;
     let target = existing(&id)?;
     let by = key.by(&caller.user);
-    let cancelled = broker.cancel_input(by, &target, session, input, reason);
+    let cancelled = broker
+        .queue()
+        .cancel(by, &target, session, input, reason)
+        .await;
     let view = cancelled
-        .await
         .map_err(|error| Problem::from(error).moved("/reason", RequestPart::Query("reason")))?;
     Ok(axum::Json(wire::input(&view)))
 }

@@ -196,6 +196,7 @@ pub(super) async fn post(
         // A message goes on in what is open, also with a key that has opened too much.
         Err(spent)
             if broker
+                .messages()
                 .where_to(&caller.user, &to, &text_of(&content))
                 .await?
                 .is_none() =>
@@ -214,7 +215,7 @@ pub(super) async fn post(
         user: caller.user.clone(),
         idempotency_key,
     };
-    let routed = broker.post_routed(command).await?;
+    let routed = broker.messages().post_routed(command).await?;
     if matches!(&routed, Routed::Accepted(accepted) if accepted.is_new) {
         share.into_iter().for_each(SessionShare::keep);
     }
@@ -360,6 +361,7 @@ pub(super) async fn personas(
     Ok(axum::Json(PersonaList {
         personas: api
             .broker()?
+            .messages()
             .personas(&caller.user)
             .iter()
             .map(view)

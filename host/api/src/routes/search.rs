@@ -58,6 +58,7 @@ pub(super) async fn search(
     let target = agent.as_deref().map(existing).transpose()?;
     let found = caller
         .reading(&api)?
+        .transcripts()
         .search(&caller.user, target.as_ref(), &q, limit)
         .await?;
     Ok(axum::Json(SearchResult {

@@ -112,7 +112,8 @@ pub(super) async fn show(
 ) -> Result<axum::Json<SessionStatsView>, Refused<codes::SessionOfAgent>> {
     let numbers = caller
         .reading(&api)?
-        .session_numbers(&caller.user, &target, session)
+        .sessions()
+        .numbers(&caller.user, &target, session)
         .await?;
     Ok(axum::Json(view(numbers)))
 }

@@ -119,7 +119,8 @@ pub(super) async fn open(
     };
     let view = api
         .command()?
-        .open_session(command)
+        .sessions()
+        .open(command)
         .await
         .map_err(blameless)?;
     share.keep();
@@ -157,6 +158,7 @@ pub(super) async fn save_ui(
     let state = changes.widget_partial_state;
     let view = api
         .command()?
+        .sessions()
         .save_ui(&caller.user, &target, session, call, state)
         .await?;
     Ok(axum::Json(wire::session(&view)))
@@ -200,7 +202,8 @@ pub(super) async fn show(
     Ok(axum::Json(wire::session(
         &caller
             .reading(&api)?
-            .session(&caller.user, &target, session, params.range())
+            .sessions()
+            .get(&caller.user, &target, session, params.range())
             .await?,
     )))
 }
@@ -230,7 +233,8 @@ pub(super) async fn find(
     };
     let agent = row.ok_or_else(not_found)?.agent;
     let found = broker
-        .session(&caller.user, &Target::Agent(agent), session, params.range())
+        .sessions()
+        .get(&caller.user, &Target::Agent(agent), session, params.range())
         .await;
     match found {
         // Of somebody else's agent nobody learns that it has this session.
@@ -285,7 +289,7 @@ pub(super) async fn respond(
         user: caller.user,
         idempotency_key: key,
     };
-    let position = api.command()?.respond(command).await?;
+    let position = api.command()?.runs().respond(command).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(Responded { position })))
 }
 
@@ -310,6 +314,7 @@ pub(super) async fn terminate_current(
 ) -> Result<axum::Json<wire::SessionRowView>, Refused<TerminateCurrentErrors>> {
     let ended = api
         .command()?
+        .sessions()
         .terminate_current(key.by(&caller.user), &target, reason)
         .await;
     let ended = ended
@@ -358,6 +363,7 @@ pub(super) async fn cancel(
     let by = key.by(&caller.user);
     Ok(axum::Json(if waiting.unwrap_or_default() {
         let broker::Cancelled { run, inputs } = broker
+            .runs()
             .cancel_with_waiting(by, &target, session, reason)
             .await?;
         Cancelled {
@@ -366,7 +372,7 @@ pub(super) async fn cancel(
         }
     } else {
         Cancelled {
-            cancelled: broker.cancel(by, &target, session, reason).await?,
+            cancelled: broker.runs().cancel(by, &target, session, reason).await?,
             input_ids: None,
         }
     }))

@@ -205,7 +205,7 @@ impl ConnectorNumbers {
 /// Returns the providers and connectors of the configuration that cannot be used at present.
 pub(super) async fn outages(api: &Api) -> Result<Vec<Outage>, Problem> {
     let broker = api.broker()?;
-    let models = broker.models();
+    let models = broker.models().list();
     let configured: BTreeSet<&str> = models.iter().map(|it| it.provider.as_str()).collect();
     let troubled = broker.store().provider_troubles().await?.into_iter();
     let providers = troubled.filter(|it| configured.contains(it.provider.as_str()));

@@ -90,7 +90,7 @@ pub(super) async fn switch(
         // Whoever goes on in what is open needs no room for a session.
         Err(spent) => {
             let to = Address::Agent(switch.agent.clone());
-            let there = broker.where_to(&caller.user, &to, "").await;
+            let there = broker.messages().where_to(&caller.user, &to, "").await;
             match there.map_err(|error| at_own_field(error.into()))? {
                 Some(_) => None,
                 None => return Err(spent.into()),
@@ -98,7 +98,7 @@ pub(super) async fn switch(
         }
     };
     let by = key.by(&caller.user);
-    let switched = broker.switch(by, &from, session, switch).await;
+    let switched = broker.switches().to(by, &from, session, switch).await;
     let switched = switched.map_err(|error| at_own_field(error.into()))?;
     if switched.is_new {
         share.into_iter().for_each(SessionShare::keep);
@@ -159,7 +159,7 @@ pub(super) async fn go_back(
     key: Idempotency,
 ) -> Result<axum::Json<ReturnedView>, Refused<GoBackErrors>> {
     let by = key.by(&caller.user);
-    let returned = api.command()?.switch_back(by, &from, session).await?;
+    let returned = api.command()?.switches().back(by, &from, session).await?;
     Ok(axum::Json(ReturnedView {
         agent_id: returned.agent,
         session_id: returned.session,

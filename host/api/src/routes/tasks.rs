@@ -93,7 +93,7 @@ async fn list(
         after: page.after.as_deref().map(read_after).transpose()?,
         limit: page.limit()?,
     };
-    let TaskList { tasks, next } = broker.tasks(query).await?;
+    let TaskList { tasks, next } = broker.tasks().list(query).await?;
     note(&api, &caller, "GET /api/tasks", &tasks).await?;
     Ok(axum::Json(Listed {
         tasks: tasks.iter().map(wire::task).collect(),
@@ -115,7 +115,7 @@ async fn show(
     InPath(id): InPath<String>,
 ) -> Result<axum::Json<wire::TaskView>, Refused<ShowErrors>> {
     let id: OperationId = read_path("task_id", &id)?;
-    let row = api.broker()?.task(id, viewer(&caller)).await?;
+    let row = api.broker()?.tasks().get(id, viewer(&caller)).await?;
     note(
         &api,
         &caller,
@@ -154,7 +154,11 @@ async fn cancel(
     OptionalJson(Cancellation { reason }): OptionalJson<Cancellation>,
 ) -> Result<axum::Json<wire::TaskView>, Refused<CancelErrors>> {
     let id: OperationId = read_path("task_id", &id)?;
-    let row = api.command()?.cancel_task(&caller.user, id, reason).await?;
+    let row = api
+        .command()?
+        .tasks()
+        .cancel(&caller.user, id, reason)
+        .await?;
     Ok(axum::Json(wire::task(&row)))
 }
 
@@ -215,7 +219,7 @@ async fn stats(
         from,
         to,
     };
-    let stats = broker.task_stats(filter).await?;
+    let stats = broker.tasks().stats(filter).await?;
     Ok(axum::Json(Stats {
         stats: stats.sums.iter().map(wire::task_sum).collect(),
         cut_off: stats.is_cut_off,

@@ -95,7 +95,8 @@ pub(super) async fn export(
     let dialect = params.dialect.unwrap_or_default();
     let file = caller
         .reading(&api)?
-        .export_session(&caller.user, &target, session, dialect.into())
+        .transcripts()
+        .export(&caller.user, &target, session, dialect.into())
         .await?;
     let name = match dialect {
         DialectName::Pi => "pi",
@@ -172,14 +173,18 @@ pub(super) async fn import(
     let (parts, body) = request.into_parts();
     media_type(&parts.headers)?;
     // Whoever may not is told before they have sent all of it.
-    api.command()?.may_import(&caller.user, &target).await?;
+    api.command()?
+        .transcripts()
+        .may_import(&caller.user, &target)
+        .await?;
     let _permit = api.upload_permit(&caller.user).await?;
     let whose = "a session's file";
     let file = read_file(whose, TRANSCRIPT_BYTES_MAX, &parts.headers, body).await?;
     let share = api.session_share(&caller, key.by(&caller.user).key).await?;
     let imported = api
         .command()?
-        .import_session(key.by(&caller.user), ImportSession { target, file })
+        .transcripts()
+        .import(key.by(&caller.user), ImportSession { target, file })
         .await?;
     share.keep();
     let location = format!(

@@ -44,7 +44,7 @@ pub(super) async fn show(
     let no_id = || Problem::invalid_id("turn_id", "a turn's id is 64 hexadecimal digits");
     let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
     let broker = caller.reading(&api)?;
-    let seen = broker.turn(&caller.user, turn).await?;
+    let seen = broker.transcripts().turn(&caller.user, turn).await?;
     let run = seen.turn.node.run;
     let outbound_messages = broker
         .store()
@@ -97,6 +97,7 @@ pub(super) async fn tree(
         .transpose()?;
     let broker = caller.reading(&api)?;
     let mut turns = broker
+        .transcripts()
         .tree(&caller.user, &target, session, after, limit + 1)
         .await?;
     let next_after = next_after(&mut turns, limit, |turn| turn.node.id.to_string());
@@ -156,6 +157,7 @@ pub(super) async fn diff(
     let other = other.ok_or_else(neither)?;
     let parting = caller
         .reading(&api)?
+        .transcripts()
         .parting(&caller.user, &target, session, other)
         .await?;
     // The path names one side alone.

@@ -62,7 +62,7 @@ impl Tree {
     /// Reads which sessions are below. Each is known, and with that shown, once the operator's
     /// reading of its agent is on record.
     async fn learn(&mut self, store: &Store) -> Result<(), ScopeError> {
-        let clearance = self.broker.clearance(&self.user).await?;
+        let clearance = self.broker.access().clearance(&self.user).await?;
         let below = store.spawned(self.session, &clearance).await?;
         self.note(below.iter().map(|session| session.agent).collect())
             .await?;
@@ -83,8 +83,12 @@ impl Tree {
             return Ok(());
         }
         let reading = without_names(by, request);
-        let reading = self.broker.read_lists_as_operator(reading, agents.clone());
-        reading.await?;
+        let reading = self
+            .broker
+            .access()
+            .read_lists_as_operator(reading, agents.clone())
+            .await;
+        reading?;
         self.noted.append(&mut agents);
         Ok(())
     }
@@ -121,7 +125,7 @@ impl StreamScope {
                 ..EventFilter::default()
             },
             Self::Tree(tree) => {
-                let clearance = tree.broker.clearance(&tree.user).await?;
+                let clearance = tree.broker.access().clearance(&tree.user).await?;
                 let page = store
                     .events_with_spawned(after, tree.session, &clearance, limit)
                     .await?;

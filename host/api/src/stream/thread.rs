@@ -48,10 +48,13 @@ impl Thread {
         let mut reads = 0;
         loop {
             reads += 1;
-            let before = broker.session(user, &target, session, Some((1, 0))).await?;
+            let before = broker
+                .sessions()
+                .get(user, &target, session, Some((1, 0)))
+                .await?;
             let open = Some((before.row.head_message + 1, MessageId::MAX));
-            let now = broker.session(user, &target, session, open).await?;
-            let waiting = broker.inputs(user, &target, session).await?.inputs;
+            let now = broker.sessions().get(user, &target, session, open).await?;
+            let waiting = broker.queue().inputs(user, &target, session).await?.inputs;
             let of_session = EventFilter {
                 session: Some(session),
                 ..EventFilter::default()

@@ -63,7 +63,7 @@ impl Viewer {
 
     /// Returns their role, unless the operator's rules hide the agent by now.
     fn role(&self) -> Option<AgentRole> {
-        let is_hidden = !self.is_operator && !self.broker.may_see(&self.user, &self.path);
+        let is_hidden = !self.is_operator && !self.broker.access().may_see(&self.user, &self.path);
         self.role.filter(|_| !is_hidden)
     }
 

@@ -65,7 +65,8 @@ impl VisitorEntry<'_> {
             // One that is not theirs to see asks them nothing.
             let Ok(shown) = self
                 .broker
-                .session(self.user, &Target::Agent(agent), session, Some((1, 0)))
+                .sessions()
+                .get(self.user, &Target::Agent(agent), session, Some((1, 0)))
                 .await
             else {
                 continue;
@@ -91,7 +92,7 @@ impl VisitorEntry<'_> {
                     .session(tree.session)
                     .await?
                     .map(|row| (row.agent, row.id));
-                let clearance = self.broker.clearance(self.user).await?;
+                let clearance = self.broker.access().clearance(self.user).await?;
                 let below = store.spawned(tree.session, &clearance).await?;
                 own.into_iter()
                     .chain(below.into_iter().map(|session| (session.agent, session.id)))

@@ -106,7 +106,8 @@ async fn a_visitor_is_known_by_a_token_of_which_nothing_is_kept() {
     let operator = "local".parse().unwrap();
     let user = bound.user.clone();
     host.broker
-        .unbind_connector(broker::By::from(&operator), &user, &key)
+        .connectors()
+        .unbind(broker::By::from(&operator), &user, &key)
         .await
         .unwrap();
     assert_eq!(say(&host, &token, &message).await.status, 401);

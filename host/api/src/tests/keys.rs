@@ -505,7 +505,7 @@ async fn a_key_that_was_revoked_meanwhile_issues_nothing() {
         scopes,
         key: Some((id.clone(), Timestamp(u64::MAX))),
     };
-    host.broker.revoke_key(&issuer, &id, None).await.unwrap();
+    host.broker.keys().revoke(&issuer, &id, None).await.unwrap();
     // It was let in before that.
     let asked = domain::key::NewKey {
         user: "alice".parse().unwrap(),
@@ -513,7 +513,7 @@ async fn a_key_that_was_revoked_meanwhile_issues_nothing() {
         scopes: [Scope::Read].into(),
         lifetime_s: Some(60),
     };
-    match host.broker.issue_key(&issuer, asked, None).await {
+    match host.broker.keys().issue(&issuer, asked, None).await {
         Err(broker::Error::Refused(refusal)) => assert_eq!(refusal.code.as_str(), "KEY_REVOKED"),
         other => panic!("{other:?}"),
     }

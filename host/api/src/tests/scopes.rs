@@ -177,7 +177,8 @@ pub(super) async fn key(host: &Host, user: &str, scopes: &[Scope]) -> String {
         lifetime_s: Some(3_600),
     };
     host.broker
-        .issue_key(&operator, asked, None)
+        .keys()
+        .issue(&operator, asked, None)
         .await
         .unwrap()
         .key

@@ -1,20 +1,19 @@
 //! Commands on agents: create, find, list, set up.
 
-pub(super) use super::error::invalid;
 use super::once::{AsItWas, Once, lands};
-use super::{AgentView, Broker, By, CreateAgent, Error, Request, Target};
+use super::{AgentView, Agents, By, CreateAgent, Error, Request, Target, Whom};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{
     agent_archived, agent_not_found, agent_purged, changing, definition_not_found, spawned,
 };
+pub(super) use crate::shared::error::invalid;
 use domain::agent::Agent;
 use domain::agent::describe::ConfigChanges;
 use domain::definition::{Definition, DefinitionId};
 use domain::error_code::ErrorCode;
 use domain::event::{AgentCreated, Event};
 use domain::id::{AgentId, Stream};
-use domain::path::PathKind;
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::time::Timestamp;
@@ -36,24 +35,6 @@ enum Own {
     None {
         path: String,
     },
-}
-
-/// The agent with which a session or a chat begins.
-pub(crate) enum Whom {
-    /// An existing agent, and the user's role with it.
-    There(Box<AgentRow>, AgentRole),
-    /// An agent that is made in the same commit.
-    New(Box<AgentCreated>),
-}
-
-impl Whom {
-    /// Returns the kind of the agent.
-    pub(super) fn kind(&self) -> PathKind {
-        match self {
-            Self::There(row, _) => row.kind,
-            Self::New(created) => created.kind,
-        }
-    }
 }
 
 /// The template that an agent is made from.
@@ -78,13 +59,13 @@ pub struct Setup {
     pub config: ConfigChanges,
 }
 
-impl Broker {
+impl Agents<'_> {
     /// Creates an agent from a definition.
     ///
     /// # Errors
     /// An unknown definition, a malformed or taken path, a taken id.
     #[boxed]
-    pub async fn create_agent(&self, command: CreateAgent) -> Result<AgentView, Error> {
+    pub async fn create(&self, command: CreateAgent) -> Result<AgentView, Error> {
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let (definition, agent_type) = match &command.template {
             Template::Definition(id) => (Some(&id.0), None),
@@ -101,7 +82,7 @@ impl Broker {
         });
         let request = Request::of(by, &asked)?;
         let act = self.make(&command, request.as_ref());
-        match self.once(request.as_ref(), act).await? {
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(view) => Ok(view),
             Once::Before(was) => self.view_as_it_was(&was).await,
         }
@@ -109,7 +90,7 @@ impl Broker {
 
     /// Returns the agents that a user has a role with, ordered by id, after one of them.
     #[boxed]
-    pub async fn agents(
+    pub async fn list(
         &self,
         user: &UserId,
         filter: AgentFilter,
@@ -128,7 +109,7 @@ impl Broker {
     /// # Errors
     /// The agent does not exist, or the user is not assigned to it.
     #[boxed]
-    pub async fn agent_id(&self, user: &UserId, target: &Target) -> Result<AgentId, Error> {
+    pub async fn id(&self, user: &UserId, target: &Target) -> Result<AgentId, Error> {
         Ok(self.find(user, target).await?.0.agent.id)
     }
 
@@ -137,7 +118,7 @@ impl Broker {
     /// # Errors
     /// The agent does not exist, or the user is not assigned to it.
     #[boxed]
-    pub async fn agent(&self, user: &UserId, target: &Target) -> Result<AgentView, Error> {
+    pub async fn get(&self, user: &UserId, target: &Target) -> Result<AgentView, Error> {
         let (row, role) = self.find_with_users(user, target).await?;
         Ok(self.view(row, role))
     }
@@ -155,7 +136,7 @@ impl Broker {
                 path.clone(),
             ),
             Target::Definition(id) => match self.own_agent(user, id).await? {
-                Own::Agent(row) if self.may_see(user, row.agent.path.as_str()) => {
+                Own::Agent(row) if self.access().may_see(user, row.agent.path.as_str()) => {
                     return Ok((*row, AgentRole::Primary));
                 }
                 Own::Agent(_) | Own::None { .. } => (None, id.to_string()),
@@ -175,7 +156,7 @@ impl Broker {
         // Another user's agent looks absent, and so does one that the operator's rules hide: 404,
         // never 403.
         found
-            .filter(|(row, _)| self.may_see(user, row.agent.path.as_str()))
+            .filter(|(row, _)| self.access().may_see(user, row.agent.path.as_str()))
             .ok_or_else(|| agent_not_found(&named).into())
     }
 
@@ -208,13 +189,13 @@ impl Broker {
     ) -> Result<(AgentRow, AgentRole), Error> {
         let (row, role) = self.find(user, target).await?;
         role.permits(right)?;
-        self.may_command(user, row.agent.path.as_str())?;
+        self.access().may_command(user, row.agent.path.as_str())?;
         if !row.active {
             row.agent.is_active()?;
             return Err(agent_archived(row.agent.id).into());
         }
         if right == Right::Interact {
-            self.takes_words(&row).await?;
+            self.access().takes_words(&row).await?;
         }
         Ok((row, role))
     }
@@ -286,7 +267,7 @@ impl Broker {
     ) -> Result<AgentView, Error> {
         let request = Request::of(by, &json!({ "change": target.named(), "asked": asked }))?;
         let act = self.try_change(by.user, target, right, request.as_ref(), decide);
-        match self.once(request.as_ref(), act).await? {
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(view) => Ok(view),
             Once::Before(was) => self.view_as_it_was(&was).await,
         }
@@ -306,7 +287,7 @@ impl Broker {
                 return Err(spawned(row.agent.id).into());
             }
             role.permits(right)?;
-            self.may_command(user, row.agent.path.as_str())?;
+            self.access().may_command(user, row.agent.path.as_str())?;
             if !row.active && !row.agent.is_archived() {
                 return Err(agent_archived(row.agent.id).into());
             }
@@ -318,7 +299,7 @@ impl Broker {
                 role,
             };
             if events.is_empty() {
-                self.note(request, &was).await?;
+                self.requests().note(request, &was).await?;
                 return Ok(self.view(row, role));
             }
             let context = Context::by(user, now).about(row.agent.id, None, None);
@@ -333,7 +314,9 @@ impl Broker {
                 context.events(events),
             );
             // A commit that ends or shares something is not refused because of stored bytes.
-            commit.guards.extend(self.may_store(user).filter(|_| grows));
+            commit
+                .guards
+                .extend(self.access().may_store(user).filter(|_| grows));
             commit.key = request.map(|request| request.answered(&was));
             if lands(self.store().commit(commit).await)? {
                 // The view is of the agent right after this commit, even if another has changed it
@@ -354,7 +337,7 @@ impl Broker {
 
     /// Returns an agent as a command has left it.
     pub(super) async fn view_as_it_was(&self, was: &AsItWas) -> Result<AgentView, Error> {
-        Ok(self.view(self.agent_as_it_was(was).await?, was.role))
+        Ok(self.view(self.requests().agent_as_it_was(was).await?, was.role))
     }
 
     /// Changes the set-up of an agent: all of it or nothing.
@@ -441,7 +424,7 @@ impl Broker {
         let served = self.core.served();
         let catalogue = &served.catalogue;
         let found = catalogue.definition(id).cloned();
-        found.ok_or_else(|| definition_not_found(&id.0, &self.known_definitions()))
+        found.ok_or_else(|| definition_not_found(&id.0, &self.definitions().known()))
     }
 
     fn view(&self, row: AgentRow, role: AgentRole) -> AgentView {

@@ -2,7 +2,7 @@
 
 use super::once::AsItWas;
 use super::reason::checked_reason;
-use super::{AgentView, Broker, By, Error, Request, Target};
+use super::{AgentView, Agents, By, Error, Request, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -17,7 +17,7 @@ use domain::user::UserId;
 use serde_json::json;
 use store::{Commit, Expected};
 
-impl Broker {
+impl Agents<'_> {
     /// Archives an agent, and with it those below it. Their open runs end as cancelled.
     ///
     /// # Errors
@@ -70,7 +70,10 @@ impl Broker {
             &json!({ "start_afresh": target.named(), "reason": reason }),
         )?;
         let plan = || self.planned_replacement(by.user, target, &reason);
-        let (archived, fresh) = self.carry_out(request.as_ref(), "the agent", plan).await?;
+        let (archived, fresh) = self
+            .requests()
+            .carry_out(request.as_ref(), "the agent", plan)
+            .await?;
         self.end_runs_of(archived.agent).await?;
         Ok((
             self.view_as_it_was(&archived).await?,
@@ -90,7 +93,7 @@ impl Broker {
             return Err(spawned(row.agent.id).into());
         }
         role.permits(Right::Archive)?;
-        self.may_command(user, row.agent.path.as_str())?;
+        self.access().may_command(user, row.agent.path.as_str())?;
         let now = self.core.now();
         let id = row.agent.id;
         let archived = row.agent.archive(reason.to_owned(), now)?;

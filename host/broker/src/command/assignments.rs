@@ -1,13 +1,13 @@
 //! Commands on the users of an agent: assign, change a role, remove, hand over.
 
-use super::{AgentView, Broker, By, Error, Target};
+use super::{AgentView, Agents, By, Error, Target};
 use crate::boxed::boxed;
 use domain::agent::Agent;
 use domain::role::{AgentRole, Right};
 use domain::user::UserId;
 use serde_json::json;
 
-impl Broker {
+impl Agents<'_> {
     /// Assigns a user to an agent.
     ///
     /// # Errors

@@ -2,9 +2,9 @@
 //!
 //! The input is durable before the wait begins, so giving up the wait loses nothing.
 
-use super::{Broker, Error, TurnFailure, TurnReport};
+use super::{Error, Messages, TurnFailure, TurnReport};
 use crate::boxed::boxed;
-use crate::driver::{catch_up, load_run};
+use crate::shared::runs::{catch_up, load_run};
 use domain::agent::milestones::questions;
 use domain::cut_off;
 use domain::event::InputAccepted;
@@ -63,7 +63,7 @@ impl TurnOutcome {
 /// A run as the last check saw it, with its version. The next check reads only later events.
 type LastRun = Option<(Run, u64)>;
 
-impl Broker {
+impl Messages<'_> {
     /// Waits until an input was processed or its run waits for the user, at most for a time. None
     /// if neither happened in that time, or if the host is stopping.
     #[boxed]
@@ -135,7 +135,7 @@ impl Broker {
         };
         let said = self.store().run_messages(run).await?;
         let reply = cut_off::reply(said.iter());
-        let report = Box::new(self.turn_report(&row).await?);
+        let report = Box::new(self.runs().report(&row).await?);
         Ok(Some(TurnOutcome::Answered { end, reply, report }))
     }
 
@@ -147,7 +147,7 @@ impl Broker {
             None => None,
         };
         let failure = match &row {
-            Some(row) => self.turn_report(row).await?.failure,
+            Some(row) => self.runs().report(row).await?.failure,
             None => None,
         };
         Ok(failure.map_or_else(|| NOT_BEGUN.to_owned(), |failure| failure.code))

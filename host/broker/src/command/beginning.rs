@@ -7,15 +7,17 @@
 use super::agents::making;
 use super::arriving;
 use super::generation::Turns;
-use super::guards::allowed;
 use super::messages::Remembered;
 use super::queue::Configured;
-use super::quota::passed_limit;
 use super::route::{Route, Routing};
-use super::{Broker, Error, InputReceipt, PostOutcome, PostRouted, Request, RoutedReceipt, Target};
+use super::{
+    Error, InputReceipt, Messages, PostOutcome, PostRouted, Request, RoutedReceipt, Target,
+};
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{agent_not_found, changing, queue_full};
+use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
 use domain::agent::Agent;
 use domain::error_code::ErrorKind;
 use domain::event::{AgentCreated, Event, InputAccepted, QueueConfigured, SessionOpened};
@@ -107,7 +109,7 @@ impl First {
     }
 }
 
-impl Broker {
+impl Messages<'_> {
     /// Checks the model and the schema in the words of a chat that is about to begin.
     async fn check_requests_of_first(
         &self,
@@ -135,7 +137,7 @@ impl Broker {
             persona: beginning.persona.as_ref(),
             user: &command.user,
         };
-        self.check_model(turns, model)
+        self.models().check(turns, model)
     }
 
     /// Begins a chat for words, or for a directive of the queue.
@@ -168,7 +170,9 @@ impl Broker {
             arriving: routing.arriving,
         };
         let mut commit = opening(command, beginning, new, now);
-        commit.guards.extend(self.may_open(&command.user, now));
+        commit
+            .guards
+            .extend(self.access().may_open(&command.user, now));
         let request = routing.request;
         commit.key = request.map(|request| first.remembered(request, route.clone()));
         store::point("broker.accept.before");
@@ -190,7 +194,7 @@ impl Broker {
                     replayed: false,
                 })
             }
-            (Ok(_), First::Queue(queue)) => PostOutcome::Configured(self.queue_said(queue)),
+            (Ok(_), First::Queue(queue)) => PostOutcome::Configured(self.queue().said(queue)),
             (Err(CommitError::Conflict(conflict)), _) => {
                 if let Some(refusal) = passed_limit(&conflict.clash) {
                     return Err(refusal.into());
@@ -237,6 +241,7 @@ impl Broker {
     /// Returns the refusal for a commit with an agent that another has changed meanwhile.
     async fn no_agent_for(&self, user: &UserId, agent: AgentId) -> Error {
         match self
+            .agents()
             .find_for(user, &Target::Agent(agent), Right::Interact)
             .await
         {

@@ -2,14 +2,14 @@
 
 use super::driver_answer::answered;
 use super::quarantine::driven;
-use super::{Broker, By, Error, Request, Target};
+use super::{By, Error, Request, Runs, Target};
 use crate::boxed::boxed;
 use crate::signal::Signal;
 use domain::id::{RunId, SessionId};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-impl Broker {
+impl Runs<'_> {
     /// Begins to compact a chat's thread, whatever room its model has left. Returns the run that
     /// does it.
     ///
@@ -27,7 +27,7 @@ impl Broker {
     ) -> Result<RunId, Error> {
         let request = Request::of(by, &json!({ "compact": session, "target": target.named() }))?;
         let act = self.try_compacting(by, target, session, request.clone());
-        Ok(self.once(request.as_ref(), act).await?.either())
+        Ok(self.requests().once(request.as_ref(), act).await?.either())
     }
 
     async fn try_compacting(
@@ -37,8 +37,11 @@ impl Broker {
         session: SessionId,
         request: Option<Request>,
     ) -> Result<RunId, Error> {
-        let row = self.session_for(by.user, target, session).await?;
-        driven(&self.core, row.id)?;
+        let row = self
+            .sessions()
+            .for_command(by.user, target, session)
+            .await?;
+        driven(self.core, row.id)?;
         let (done, begun) = oneshot::channel();
         let signal = Signal::Compact {
             by: by.user.clone(),
@@ -47,6 +50,6 @@ impl Broker {
             done,
         };
         self.core.signal(row.id, signal).await;
-        answered(&self.core, begun).await
+        answered(self.core, begun).await
     }
 }

@@ -1,6 +1,6 @@
 //! Another configuration in the place of the present one, as a whole.
 
-use super::{Broker, Error, MADE_DEFINITIONS_MAX};
+use super::{Configuration, Error, MADE_DEFINITIONS_MAX};
 use crate::admission::{TriggerEvent, admit};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
@@ -54,7 +54,7 @@ pub struct Reloaded {
     pub replaces: Digest,
 }
 
-impl Broker {
+impl Configuration<'_> {
     /// Serves another configuration from now on, as a whole: it applies to every turn that begins
     /// later. A turn in progress keeps the code, the tools, the models and the limits that it began
     /// with, except those withdrawn since, and uses the present grants. Turns of removed
@@ -77,7 +77,7 @@ impl Broker {
             mut differences,
             needs_restart,
         } = reload;
-        let core = &self.core;
+        let core = self.core;
         // The components that were admitted last are the served ones.
         let _replacing = core.replacing.lock().await;
         let before = core.served();
@@ -116,13 +116,13 @@ impl Broker {
     /// # Errors
     /// The record cannot be committed.
     #[boxed]
-    pub async fn note_refused_reload(&self, refused: RefusedReload) -> Result<(), Error> {
+    pub async fn note_refused(&self, refused: RefusedReload) -> Result<(), Error> {
         let RefusedReload {
             because,
             user,
             reason,
         } = refused;
-        let core = &self.core;
+        let core = self.core;
         let time = core.now();
         let secrets = core.runtime.secrets();
         let mut reason = secrets.redactor().text(&reason).into_owned();
@@ -151,7 +151,7 @@ impl Broker {
     /// changed.
     #[boxed]
     pub async fn replace_catalogue(&self, next: Catalogue) -> Result<(), Error> {
-        let core = &self.core;
+        let core = self.core;
         let _replacing = core.replacing.lock().await;
         let made = core.store.made_definitions(MADE_DEFINITIONS_MAX).await?;
         let before = core.served();
@@ -196,7 +196,7 @@ impl Broker {
 
     /// Returns the digest by which records name the configuration that is served.
     #[must_use]
-    pub fn configuration(&self) -> Digest {
+    pub fn digest(&self) -> Digest {
         self.core.served().version
     }
 }

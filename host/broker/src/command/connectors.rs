@@ -3,7 +3,7 @@
 //! An administrator assigns senders to users.
 
 use super::once::{Once, lands};
-use super::{Broker, By, Error, Request};
+use super::{By, Connectors, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::busy;
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Coming<'_> {
     }
 }
 
-impl Broker {
+impl Connectors<'_> {
     /// Binds a connector key to a user. Does nothing for a key that is already bound to this user.
     ///
     /// From now on all messages from the sender with this key belong to the user.
@@ -63,15 +63,15 @@ impl Broker {
     /// # Errors
     /// It is bound to somebody else; the user has too many.
     #[boxed]
-    pub async fn bind_connector<'a>(
+    pub async fn bind<'a>(
         &'a self,
         by: By<'a>,
         user: &UserId,
         key: &ConnectorKey,
     ) -> Result<ConnectorRow, Error> {
         let request = Request::of(by, &json!({ "bind": key, "user": user }))?;
-        let act = self.bind(by.user, user, key, request.as_ref());
-        match self.once(request.as_ref(), act).await? {
+        let act = self.try_binding(by.user, user, key, request.as_ref());
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(row) => Ok(row),
             Once::Before(bound_at) => Ok(ConnectorRow {
                 key: key.clone(),
@@ -148,7 +148,7 @@ impl Broker {
         Ok(index.and_then(|index| visitors.into_iter().nth(index)))
     }
 
-    async fn bind(
+    async fn try_binding(
         &self,
         by: &UserId,
         user: &UserId,
@@ -158,7 +158,7 @@ impl Broker {
         for _ in 0..TRIES_MAX {
             match self.store().connector_key(key).await? {
                 Some(row) if row.user == *user => {
-                    self.note(request, &row.bound_at).await?;
+                    self.requests().note(request, &row.bound_at).await?;
                     return Ok(row);
                 }
                 Some(row) => {
@@ -193,7 +193,7 @@ impl Broker {
     /// # Errors
     /// It cannot be stored now.
     #[boxed]
-    pub async fn follow_connector_key<'a>(
+    pub async fn follow_key<'a>(
         &'a self,
         before: &'a ConnectorKey,
         now: &'a ConnectorKey,
@@ -206,7 +206,7 @@ impl Broker {
             match self.store().connector_key(now).await? {
                 // Another binding was quicker. The previous key is no longer valid all the same.
                 Some(row) if row.user == user && key_before == KeyBefore::Ends => {
-                    self.unbind(&user, &user, before, None).await?;
+                    self.try_unbinding(&user, &user, before, None).await?;
                     return Ok(Some(user));
                 }
                 Some(_) => return Ok(None),
@@ -262,18 +262,21 @@ impl Broker {
     /// # Errors
     /// It is not bound to the user.
     #[boxed]
-    pub async fn unbind_connector<'a>(
+    pub async fn unbind<'a>(
         &'a self,
         by: By<'a>,
         user: &UserId,
         key: &ConnectorKey,
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "unbind": key, "user": user }))?;
-        let act = self.unbind(by.user, user, key, request.as_ref());
-        self.once(request.as_ref(), act).await.map(Once::either)
+        let act = self.try_unbinding(by.user, user, key, request.as_ref());
+        self.requests()
+            .once(request.as_ref(), act)
+            .await
+            .map(Once::either)
     }
 
-    async fn unbind(
+    async fn try_unbinding(
         &self,
         by: &UserId,
         user: &UserId,
@@ -307,7 +310,7 @@ impl Broker {
     /// # Errors
     /// The keys are another user's, and the caller is no administrator.
     #[boxed]
-    pub async fn connectors(
+    pub async fn list(
         &self,
         asking: &UserId,
         scopes: &BTreeSet<Scope>,

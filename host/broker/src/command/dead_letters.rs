@@ -2,7 +2,7 @@
 
 use super::once::lands;
 use super::reason::check_reason;
-use super::{Broker, By, Error, Request};
+use super::{By, DeadLetters, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{session_closed, session_not_found};
@@ -18,20 +18,16 @@ use store::{
     SessionStatus,
 };
 
-impl Broker {
+impl DeadLetters<'_> {
     /// Returns dead letters, the newest first.
     #[boxed]
-    pub async fn dead_letters(&self, limit: usize) -> Result<Vec<DeadInput>, Error> {
+    pub async fn list(&self, limit: usize) -> Result<Vec<DeadInput>, Error> {
         Ok(self.store().dead_inputs(None, limit).await?)
     }
 
     /// Returns dead letters, the newest first, of those that died before this position.
     #[boxed]
-    pub async fn dead_letters_before(
-        &self,
-        before: u64,
-        limit: usize,
-    ) -> Result<Vec<DeadInput>, Error> {
+    pub async fn list_before(&self, before: u64, limit: usize) -> Result<Vec<DeadInput>, Error> {
         Ok(self.store().dead_inputs(Some(before), limit).await?)
     }
 
@@ -40,7 +36,7 @@ impl Broker {
     /// # Errors
     /// There is no such dead letter.
     #[boxed]
-    pub async fn dead_letter(&self, input: InputId) -> Result<DeadInput, Error> {
+    pub async fn get(&self, input: InputId) -> Result<DeadInput, Error> {
         let found = self.store().dead_input(input).await?;
         found.ok_or_else(|| not_there(input))
     }
@@ -61,7 +57,7 @@ impl Broker {
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "requeue": input, "repeat": repeat }))?;
         let act = self.try_requeueing(by.user, input, repeat, request.as_ref());
-        self.once(request.as_ref(), act).await?.either();
+        self.requests().once(request.as_ref(), act).await?.either();
         Ok(())
     }
 
@@ -134,7 +130,7 @@ impl Broker {
     /// # Errors
     /// There is no such dead letter, or the reason is too long.
     #[boxed]
-    pub async fn drop_dead_letter<'a>(
+    pub async fn drop<'a>(
         &'a self,
         by: By<'a>,
         input: InputId,
@@ -143,7 +139,7 @@ impl Broker {
         let asked = json!({ "drop_dead_letter": input, "reason": reason });
         let request = Request::of(by, &asked)?;
         let act = self.try_dropping(by.user, input, reason, request.as_ref());
-        self.once(request.as_ref(), act).await?.either();
+        self.requests().once(request.as_ref(), act).await?.either();
         Ok(())
     }
 
@@ -155,7 +151,7 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<(), Error> {
         check_reason(reason.as_deref())?;
-        let letter = self.dead_letter(input).await?;
+        let letter = self.get(input).await?;
         let session = letter.accepted.session;
         let now = self.core.now();
         let mut context = Context::by(user, now).following(Some(input));

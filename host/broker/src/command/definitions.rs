@@ -6,14 +6,14 @@
 
 use super::agents::default_path;
 use super::once::Once;
-use super::quota::passed_limit;
-use super::{Broker, By, Error, Request};
+use super::{By, Definitions, Error, Request};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::purge::rewrite;
 use crate::refusals::definition_not_found;
+use crate::shared::guards::passed_limit;
 use domain::definition::{Definition, DefinitionId, Extended, OwnDefinition, Wider};
 use domain::error_code::ErrorCode;
 use domain::event::{DefinitionMade, DefinitionRemoved, Event};
@@ -45,23 +45,27 @@ pub struct MakeDefinition {
     pub idempotency_key: Option<String>,
 }
 
-impl Broker {
+impl Definitions<'_> {
     /// Makes a definition from a template. From now on its user can make agents of it.
     ///
     /// # Errors
     /// The template does not exist or is not available to this user; the definition would allow
     /// more than the template; the user has too many.
     #[boxed]
-    pub async fn make_definition(&self, command: MakeDefinition) -> Result<Arc<Definition>, Error> {
+    pub async fn make(&self, command: MakeDefinition) -> Result<Arc<Definition>, Error> {
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let asked = json!({ "make_definition": command.template, "own": command.own });
         let request = Request::of(by, &asked)?;
-        let act = self.make_definition_now(&command, request.as_ref());
-        let id: DefinitionId = self.once(request.as_ref(), act).await.map(Once::either)?;
-        Ok(self.definition_for(&command.user, &id)?)
+        let act = self.make_now(&command, request.as_ref());
+        let id: DefinitionId = self
+            .requests()
+            .once(request.as_ref(), act)
+            .await
+            .map(Once::either)?;
+        Ok(self.get(&command.user, &id)?)
     }
 
-    async fn make_definition_now(
+    async fn make_now(
         &self,
         command: &MakeDefinition,
         request: Option<&Request>,
@@ -87,7 +91,7 @@ impl Broker {
             return Err(beyond(wider, &template).into());
         }
         // Users who may have no agents at their own paths make none of these either.
-        self.may_command(user, &default_path(user, &id))?;
+        self.access().may_command(user, &default_path(user, &id))?;
         self.has_room_for(own).await?;
         let made = DefinitionMade {
             definition: id.clone(),
@@ -108,7 +112,7 @@ impl Broker {
                 Expected::Any,
                 vec![Context::by(user, time).event(event)],
             );
-        commit.guards.extend(self.may_store(user));
+        commit.guards.extend(self.access().may_store(user));
         commit.key = request.map(|request| request.answered(&id));
         match self.store().commit(commit).await {
             Ok(_) => {}
@@ -146,16 +150,12 @@ impl Broker {
     ///
     /// # Errors
     /// There is none.
-    pub fn definition_for(
-        &self,
-        user: &UserId,
-        id: &DefinitionId,
-    ) -> Result<Arc<Definition>, Refusal> {
-        let definition = self.definition(id)?;
+    pub fn get(&self, user: &UserId, id: &DefinitionId) -> Result<Arc<Definition>, Refusal> {
+        let definition = self.agents().definition(id)?;
         if definition.is_open_to(user) {
             Ok(definition)
         } else {
-            Err(definition_not_found(&id.0, &self.known_definitions()))
+            Err(definition_not_found(&id.0, &self.known()))
         }
     }
 
@@ -166,20 +166,23 @@ impl Broker {
     /// No definition of this name was made by this user; with `as_operator` by any user. It belongs
     /// to the configuration.
     #[boxed]
-    pub async fn remove_definition<'a>(
+    pub async fn remove<'a>(
         &'a self,
         by: By<'a>,
         id: &DefinitionId,
         as_operator: bool,
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "remove_definition": id }))?;
-        let act = self.remove_definition_now(by.user, id, as_operator, request.as_ref());
-        self.once(request.as_ref(), act).await.map(Once::either)?;
-        rewrite(&self.core).await;
+        let act = self.remove_now(by.user, id, as_operator, request.as_ref());
+        self.requests()
+            .once(request.as_ref(), act)
+            .await
+            .map(Once::either)?;
+        rewrite(self.core).await;
         Ok(())
     }
 
-    async fn remove_definition_now(
+    async fn remove_now(
         &self,
         by: &UserId,
         id: &DefinitionId,
@@ -195,7 +198,7 @@ impl Broker {
         };
         let (Some(made), Some(position)) = (made, position) else {
             // Refuses a definition that is not available to this user.
-            self.definition_for(by, id)?;
+            self.get(by, id)?;
             let message = format!(
                 "`{id}` is a definition of the configuration; the operator takes it out there"
             );
@@ -216,14 +219,14 @@ impl Broker {
         let served = self.core.served();
         let next = Catalogue::clone(&served.catalogue).without_made(id);
         self.core.serving.renew(served.renewed(next, &user));
-        self.end_turns_of(vec![id.clone()]);
+        self.configuration().end_turns_of(vec![id.clone()]);
         Ok(())
     }
 
     /// Returns a definition that a user may make others of.
     fn template(&self, user: &UserId, id: &DefinitionId) -> Result<Arc<Definition>, Refusal> {
         let definition = self
-            .definition_for(user, id)
+            .get(user, id)
             .map_err(|refusal| refusal.at("/template"))?;
         if definition.is_template_for(user) {
             return Ok(definition);
@@ -236,7 +239,7 @@ impl Broker {
     }
 
     /// Returns the ids of the definitions of the configuration.
-    pub(super) fn known_definitions(&self) -> Vec<String> {
+    pub(super) fn known(&self) -> Vec<String> {
         let served = self.core.served();
         let definitions = served.catalogue.definitions();
         definitions

@@ -2,8 +2,8 @@
 
 use super::Error;
 use crate::core::Core;
-use crate::driver::DriverError;
 use crate::refusals::busy;
+use crate::shared::DriverError;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -27,16 +27,5 @@ pub(super) async fn answered<T>(
             "the session is busy; look again whether it was done before you repeat it",
         )
         .into()),
-    }
-}
-
-impl From<DriverError> for Error {
-    fn from(failure: DriverError) -> Self {
-        match failure {
-            DriverError::Refused(refusal) => refusal.into(),
-            DriverError::Read(error) => error.into(),
-            DriverError::Commit(error) => error.into(),
-            failure => Self::unavailable(failure),
-        }
     }
 }

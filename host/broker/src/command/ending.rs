@@ -1,16 +1,16 @@
 //! Ending work in a session: structured sessions are terminated, open runs cancelled.
 
 use super::driver_answer::answered;
-use super::guards::allowed;
 use super::once::{Once, lands};
 use super::quarantine::driven;
 use super::queue::NamedSession;
 use super::reason::checked_reason;
 use super::sessions::visible;
-use super::{Broker, By, Error, Request, Target};
+use super::{By, Error, Request, Runs, Sessions, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{changing, no_active_session};
+use crate::shared::guards::allowed;
 use crate::signal::{Aborted, Signal};
 use domain::agent::end_session::TERMINATE_REASON;
 use domain::id::{InputId, SessionId, Stream};
@@ -38,7 +38,7 @@ pub struct Cancelled {
     pub inputs: Vec<InputId>,
 }
 
-impl Broker {
+impl Sessions<'_> {
     /// Ends the structured session that holds the agent's slot.
     ///
     /// # Errors
@@ -55,10 +55,10 @@ impl Broker {
             &json!({ "terminate_current": target.named(), "reason": reason }),
         )?;
         let act = self.terminate_if(by.user, target, None, reason, request.as_ref());
-        match self.once(request.as_ref(), act).await? {
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(row) => Ok(row),
             // An ended session does not change any more.
-            Once::Before(ended) => self.session_row(ended).await,
+            Once::Before(ended) => self.row(ended).await,
         }
     }
 
@@ -88,7 +88,10 @@ impl Broker {
     ) -> Result<SessionRow, Error> {
         let reason = checked_reason(reason, TERMINATE_REASON)?;
         for _ in 0..TRIES_MAX {
-            let (agent, _) = self.find_for(user, target, Right::Interact).await?;
+            let (agent, _) = self
+                .agents()
+                .find_for(user, target, Right::Interact)
+                .await?;
             let now = self.core.now();
             let event = agent.agent.terminate_session(reason.clone(), now)?;
             let Some(session) = agent
@@ -106,14 +109,17 @@ impl Broker {
             }
             // Another user's session looks absent to users who see only their own.
             let none = |_| Error::from(no_active_session());
-            self.session_for(user, &Target::Agent(agent.agent.id), session)
+            self.for_command(user, &Target::Agent(agent.agent.id), session)
                 .await
                 .map_err(none)?;
             let keyed = Commit {
                 key: request.map(|request| request.answered(&session)),
                 ..Commit::new()
             };
-            let aborted = self.abort(session, reason.clone(), keyed.clone()).await?;
+            let aborted = self
+                .runs()
+                .abort(session, reason.clone(), keyed.clone())
+                .await?;
             if aborted != Aborted::Ended {
                 let context = Context::by(user, now).about(agent.agent.id, Some(session), None);
                 let allowed = allowed(agent.agent.id, user);
@@ -130,11 +136,13 @@ impl Broker {
                     continue;
                 }
             }
-            return self.session_row(session).await;
+            return self.row(session).await;
         }
         Err(changing("the session").into())
     }
+}
 
+impl Runs<'_> {
     /// Stops a session's open run, without a successor. Returns false when none was open.
     ///
     /// # Errors
@@ -150,7 +158,7 @@ impl Broker {
         let asked = json!({ "cancel": session, "target": target.named(), "reason": reason });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
         let act = self.try_cancelling(by.user, target, session, reason, request.as_ref());
-        Ok(self.once(request.as_ref(), act).await?.either())
+        Ok(self.requests().once(request.as_ref(), act).await?.either())
     }
 
     /// Stops a session's open run and takes back the words that wait, in one commit.
@@ -174,7 +182,7 @@ impl Broker {
             session,
         };
         let act = self.try_cancelling_with_waiting(at, reason, request.as_ref());
-        Ok(self.once(request.as_ref(), act).await?.either())
+        Ok(self.requests().once(request.as_ref(), act).await?.either())
     }
 
     async fn try_cancelling_with_waiting(
@@ -185,7 +193,7 @@ impl Broker {
     ) -> Result<Cancelled, Error> {
         let said = checked_reason(reason.clone(), CANCEL_REASON)?;
         for _ in 0..WITHDRAWAL_TRIES_MAX {
-            let (withdrawal, inputs) = self.withdrawal(at, reason.as_deref()).await?;
+            let (withdrawal, inputs) = self.queue().withdrawal(at, reason.as_deref()).await?;
             let answered_with = |cancelled: &Cancelled| Commit {
                 key: request.map(|request| request.answered(cancelled)),
                 ..withdrawal.clone()
@@ -232,13 +240,14 @@ impl Broker {
         reason: Option<String>,
         request: Option<&Request>,
     ) -> Result<bool, Error> {
-        let (found, row) = tokio::join!(self.find(user, target), self.store().session(session));
+        let agents = self.agents();
+        let (found, row) = tokio::join!(agents.find(user, target), self.store().session(session));
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role, session)?;
         // The agent may be archived: work that is still under way must not be out of everybody's
         // reach.
         role.permits(Right::Interact)?;
-        self.may_command(user, agent.agent.path.as_str())?;
+        self.access().may_command(user, agent.agent.path.as_str())?;
         let keyed = Commit {
             key: request.map(|request| request.answered(&true)),
             ..Commit::new()
@@ -247,7 +256,7 @@ impl Broker {
         let cancelled = self.abort(row.id, reason, keyed).await? == Aborted::Ended;
         if !cancelled {
             // The answer is remembered: a repetition does not stop a turn that begins later.
-            self.note(request, &false).await?;
+            self.requests().note(request, &false).await?;
         }
         Ok(cancelled)
     }
@@ -259,7 +268,7 @@ impl Broker {
         reason: String,
         with: Commit,
     ) -> Result<Aborted, Error> {
-        driven(&self.core, session)?;
+        driven(self.core, session)?;
         let (done, aborted) = oneshot::channel();
         let signal = Signal::Abort {
             reason,
@@ -268,6 +277,6 @@ impl Broker {
             done,
         };
         self.core.signal(session, signal).await;
-        answered(&self.core, aborted).await
+        answered(self.core, aborted).await
     }
 }

@@ -3,7 +3,7 @@
 use super::driver_answer::answered;
 use super::once::Once;
 use super::quarantine::driven;
-use super::{AnswerAt, Broker, Error, NewSession, Request, SessionIds, Target};
+use super::{Error, ExternalAgents, NewSession, Request, SessionIds, Target};
 use crate::boxed::boxed;
 use crate::external::{SESSION_NAME, Signed};
 use crate::journal::Context;
@@ -12,6 +12,7 @@ use crate::refusals::{
     signature_stale,
 };
 use crate::refused_late::refused_late;
+use crate::shared::AnswerAt;
 use crate::signal::{ExternalAnswer, ExternalSignal, Signal};
 use domain::definition::{Definition, DefinitionId};
 use domain::digest::Digest;
@@ -86,7 +87,7 @@ struct Because {
     times: u64,
 }
 
-impl Broker {
+impl ExternalAgents<'_> {
     /// Attaches a program to a session, which is opened if it does not exist. Repeating it changes
     /// nothing.
     ///
@@ -94,15 +95,19 @@ impl Broker {
     /// The definition does not exist or is not of an external agent; the session belongs to another
     /// agent or user; the user may not open one.
     #[boxed]
-    pub async fn attach_external(&self, command: AttachExternal) -> Result<Attached, Error> {
-        let definition = self.definition(&command.definition)?;
+    pub async fn attach(&self, command: AttachExternal) -> Result<Attached, Error> {
+        let definition = self.agents().definition(&command.definition)?;
         if definition.program().is_none() {
             return Err(agent_not_external(&command.definition).at("/agent").into());
         }
         if let Some(attached) = self.attached(&command).await? {
             return Ok(attached);
         }
-        match self.open_now(&opening(&command), None, None).await {
+        match self
+            .sessions()
+            .open_now(&opening(&command), None, None)
+            .await
+        {
             Ok((agent, session)) => Ok(Attached {
                 session,
                 agent,
@@ -130,7 +135,8 @@ impl Broker {
             return Err(taken.at("/session").into());
         }
         let row = self
-            .session_for(&command.user, &Target::Agent(row.agent), id)
+            .sessions()
+            .for_command(&command.user, &Target::Agent(row.agent), id)
             .await?;
         Ok(Some(Attached {
             session: row.id,
@@ -149,7 +155,7 @@ impl Broker {
     /// The signature is wrong or stale, the answer is too large or not text, or no message waits
     /// for it.
     #[boxed]
-    pub async fn answer_external(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
+    pub async fn answer(&self, post: ExternalPost) -> Result<(u64, bool), Error> {
         let is_unsigned = |taken: &Result<_, Error>| matches!(taken, Err(Error::Refused(_)));
         refused_late(self.verify_answer(post), is_unsigned).await
     }
@@ -182,7 +188,7 @@ impl Broker {
                 return Err(refusal.into());
             }
         };
-        driven(&self.core, to.row.id)?;
+        driven(self.core, to.row.id)?;
         let taken = self.take_post(&to, &post, text).await;
         if let Err(Error::Refused(refusal)) = &taken
             && refusal.kind() == ErrorKind::Conflict
@@ -202,7 +208,7 @@ impl Broker {
         let Some(agent) = self.store().agent(row.agent).await? else {
             return Ok(None);
         };
-        let Ok(definition) = self.definition(&agent.agent.definition) else {
+        let Ok(definition) = self.agents().definition(&agent.agent.definition) else {
             return Ok(None);
         };
         let program = definition.program().cloned();
@@ -255,12 +261,12 @@ impl Broker {
             self.core
                 .signal(to.row.id, Signal::External(Box::new(signal)))
                 .await;
-            answered(&self.core, reply).await
+            answered(self.core, reply).await
         };
-        let once: Once<u64, AnswerAt> = self.once(Some(&request), act).await?;
+        let once: Once<u64, AnswerAt> = self.requests().once(Some(&request), act).await?;
         Ok(match once {
             Once::Now(position) => (position, false),
-            Once::Before(answer) => (self.position_of(&answer).await?, true),
+            Once::Before(answer) => (self.requests().position_of(&answer).await?, true),
         })
     }
 

@@ -1,26 +1,24 @@
 //! The files of a session: hand one over, list them, give one back.
 
-use super::guards::{allowed, room_for};
-use super::{Broker, Error, Target, UploadFile};
+use super::{Error, Files, Target, UploadFile};
 use crate::boxed::boxed;
-use crate::journal::Context;
+use crate::journal::{Context, uploaded};
 use crate::refusals::{busy, file_not_found, session_closed};
+use crate::shared::guards::{allowed, room_for};
 use crate::view::thread_part;
 use domain::digest::Digest;
 use domain::error_code::ErrorCode;
-use domain::event::{Event, FileUploaded};
 use domain::file::{FILE_BYTES_MAX, File, check_media_type, check_name, full};
 use domain::id::{SessionId, Stream};
 use domain::message::Part;
 use domain::refusal::Refusal;
-use domain::time::Timestamp;
 use domain::user::UserId;
 use store::{
     AgentGuard, Clash, Commit, CommitError, Conflict, Expected, FileRow, Guard, SessionGuard,
     SessionRow, SessionStatus,
 };
 
-impl Broker {
+impl Files<'_> {
     /// Checks that a file of this name may be handed over, before its bytes are there.
     ///
     /// # Errors
@@ -45,7 +43,7 @@ impl Broker {
         session: SessionId,
         name: &str,
     ) -> Result<SessionRow, Error> {
-        let row = self.session_for(user, target, session).await?;
+        let row = self.sessions().for_command(user, target, session).await?;
         check_name(name).map_err(|fault| Refusal::new(ErrorCode::InvalidFileName, fault))?;
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
@@ -62,7 +60,7 @@ impl Broker {
     /// The session does not exist or has ended, the user has no right to it, the file is too large
     /// or has no valid name or media type, or the session has no room for it.
     #[boxed]
-    pub async fn upload_file(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
+    pub async fn upload(&self, command: UploadFile) -> Result<(FileRow, bool), Error> {
         let session = command.session;
         let content = command.content;
         let row = self
@@ -88,7 +86,9 @@ impl Broker {
             time: self.core.now(),
         };
         let mut commit = uploading(&row, &row_of_file).blob(content);
-        commit.guards.extend(self.may_store(&row_of_file.user_id));
+        commit
+            .guards
+            .extend(self.access().may_store(&row_of_file.user_id));
         match self.store().commit(commit).await {
             Ok(_) => Ok((row_of_file, true)),
             Err(CommitError::Conflict(conflict)) => {
@@ -122,7 +122,7 @@ impl Broker {
             Clash::Guard(Guard::Session(SessionGuard::Open(_))) => Err(session_closed().into()),
             // The user's role was taken away in between.
             Clash::Guard(Guard::Agent(AgentGuard::Role { .. })) => {
-                self.session_for(user, target, session).await?;
+                self.sessions().for_command(user, target, session).await?;
                 Err(busy("roles are changing at this moment; try again shortly").into())
             }
             _ => Err(CommitError::Conflict(conflict).into()),
@@ -134,13 +134,13 @@ impl Broker {
     /// # Errors
     /// There is no such session.
     #[boxed]
-    pub async fn files(
+    pub async fn list(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
     ) -> Result<Vec<FileRow>, Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         Ok(self.store().files(row.id).await?)
     }
 
@@ -152,7 +152,7 @@ impl Broker {
     /// # Errors
     /// There is no such session, or no such file in it.
     #[boxed]
-    pub async fn file(
+    pub async fn get(
         &self,
         user: &UserId,
         target: &Target,
@@ -160,7 +160,7 @@ impl Broker {
         digest: Digest,
         name: Option<&str>,
     ) -> Result<(File, Vec<u8>), Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         let files = self.store().files(row.id).await?;
         let is_it =
             |file: &File| file.digest == digest && name.is_none_or(|name| file.name == name);
@@ -217,17 +217,4 @@ fn uploading(session: &SessionRow, row: &FileRow) -> Commit {
             Expected::Any,
             vec![context.event(uploaded(session.id, file, user, row.time))],
         )
-}
-
-/// Returns the event of a file that was handed over.
-pub(crate) fn uploaded(session: SessionId, file: &File, by: &UserId, time: Timestamp) -> Event {
-    Event::FileUploaded(FileUploaded {
-        session,
-        digest: file.digest,
-        name: file.name.clone(),
-        media_type: file.media_type.clone(),
-        bytes: file.bytes,
-        user_id: by.clone(),
-        time,
-    })
 }

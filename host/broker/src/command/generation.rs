@@ -1,9 +1,10 @@
 //! Checks of the model of a session, and of the settings with which its turns ask it.
 
-use super::agents::{Template, Whom};
-use super::error::invalid;
-use super::{Broker, CreateAgent, Error, Fork, GENERATION, NewSession, Target};
+use super::Whom;
+use super::agents::Template;
+use super::{CreateAgent, Error, Fork, GENERATION, Models, NewSession, Target};
 use crate::serving::Served;
+use crate::shared::error::invalid;
 use domain::agent::Agent;
 use domain::authority::Caller;
 use domain::definition::Definition;
@@ -51,20 +52,20 @@ impl Turns<'_> {
     }
 }
 
-impl Broker {
+impl Models<'_> {
     /// Returns the reason why a user may not name a model for a message to an agent, or to an agent
     /// that is determined later; none if the user may. The reason lists only models that the user
     /// may name.
     ///
     /// # Errors
     /// The agent does not exist, or the user may not talk with it.
-    pub async fn unnameable_model(
+    pub async fn unnameable(
         &self,
         user: &UserId,
         target: Option<&Target>,
         model: &str,
     ) -> Result<Option<String>, Error> {
-        let nameable = self.models_for(user, target).await?;
+        let nameable = self.nameable(user, target).await?;
         let may = |alias: &str| nameable.contains(alias);
         let gateway = self.core.gateway();
         let found = gateway.resolve(Some(model));
@@ -74,13 +75,13 @@ impl Broker {
 
     /// Checks that a model named for turns exists, and may answer in them. One that may not is
     /// reported as missing.
-    pub(super) fn check_model(&self, turns: Turns<'_>, model: Option<&str>) -> Result<(), Error> {
+    pub(super) fn check(&self, turns: Turns<'_>, model: Option<&str>) -> Result<(), Error> {
         let Some(asked) = model else {
             return Ok(());
         };
         let served = self.core.served();
         let gateway = &served.settings.gateway;
-        let definition = self.definition(&turns.agent.definition)?;
+        let definition = self.agents().definition(&turns.agent.definition)?;
         let may = |alias: &str| turns.may_be_answered_by(&served, &definition, alias);
         match gateway.resolve(Some(asked)) {
             Ok(route) if may(&route.alias) => Ok(()),
@@ -89,7 +90,7 @@ impl Broker {
     }
 
     /// Checks the model that a message names, for the session that takes it.
-    pub(super) async fn check_model_of_words(
+    pub(super) async fn check_for_words(
         &self,
         user: &UserId,
         session: SessionId,
@@ -98,7 +99,7 @@ impl Broker {
         if model.is_none() {
             return Ok(());
         }
-        let row = self.session_row(session).await?;
+        let row = self.sessions().row(session).await?;
         let Some(agent) = self.store().agent(row.agent).await? else {
             return Ok(());
         };
@@ -108,7 +109,7 @@ impl Broker {
             persona: row.persona.as_ref(),
             user,
         };
-        self.check_model(turns, model)
+        self.check(turns, model)
     }
 
     /// Returns the aliases of the models that a user may name for an agent; without one, for any
@@ -116,7 +117,7 @@ impl Broker {
     ///
     /// # Errors
     /// The agent does not exist, or the user may not talk with it.
-    pub async fn models_for(
+    pub async fn nameable(
         &self,
         user: &UserId,
         target: Option<&Target>,
@@ -125,7 +126,10 @@ impl Broker {
         let mut agents = Vec::new();
         match target {
             Some(target) => {
-                let whom = self.find_or_make(user, target, Right::Interact).await?;
+                let whom = self
+                    .agents()
+                    .find_or_make(user, target, Right::Interact)
+                    .await?;
                 let kind = whom.kind();
                 agents.push(match whom {
                     Whom::There(row, _) => (row.agent, kind),
@@ -138,7 +142,7 @@ impl Broker {
                     let template = Template::Definition(definition.agent_id.clone());
                     let create = CreateAgent::of(template, user.clone());
                     // A model that path rules keep from the user is not used.
-                    if let Ok(created) = self.created(&create, self.core.now()) {
+                    if let Ok(created) = self.agents().created(&create, self.core.now()) {
                         agents.push((Agent::created(&created), created.kind));
                     }
                 }
@@ -146,7 +150,7 @@ impl Broker {
         }
         let mut aliases = BTreeSet::new();
         for (agent, kind) in &agents {
-            let definition = self.definition(&agent.definition)?;
+            let definition = self.agents().definition(&agent.definition)?;
             let turns = Turns {
                 agent,
                 kind: *kind,
@@ -174,9 +178,9 @@ impl Broker {
             persona: None,
             user: &command.user,
         };
-        self.check_model(turns, command.model.as_deref())?;
+        self.check(turns, command.model.as_deref())?;
         let given = settings_of(command)?;
-        let definition = self.definition(&agent.definition)?;
+        let definition = self.agents().definition(&agent.definition)?;
         let served = self.core.served();
         let of_agent = || served.settings.paths.model_of(kind, &definition);
         let model = command.model.as_deref().or_else(of_agent);
@@ -192,7 +196,7 @@ impl Broker {
         let Some(agent) = self.store().agent(row.agent).await? else {
             return Ok(());
         };
-        let definition = self.definition(&agent.agent.definition)?;
+        let definition = self.agents().definition(&agent.agent.definition)?;
         let of_session = fork.model.as_deref().or(row.model.as_deref());
         let served = self.core.served();
         let of_agent = || served.settings.paths.model_of(agent.kind, &definition);

@@ -1,6 +1,6 @@
 //! A user's sessions with all agents, in groups by agent.
 
-use super::{Broker, Error};
+use super::{Error, Sessions};
 use crate::boxed::boxed;
 use domain::definition::Definition;
 use domain::id::AgentId;
@@ -35,12 +35,12 @@ pub struct SessionsByAgent {
     pub next_after: Option<PinnedFirst>,
 }
 
-impl Broker {
+impl Sessions<'_> {
     /// Returns a user's own sessions with the active agents that they may see, `limit` at most,
     /// after a place. The last pinned sessions come first, then the most recently updated; those of
     /// one agent are together.
     #[boxed]
-    pub async fn sessions_by_agent(
+    pub async fn by_agent(
         &self,
         user: &UserId,
         open: bool,
@@ -49,7 +49,7 @@ impl Broker {
     ) -> Result<SessionsByAgent, Error> {
         let mut listing = Listing::default();
         let mut at = after;
-        let clearance = self.clearance(user).await?;
+        let clearance = self.access().clearance(user).await?;
         for _ in 0..READS_MAX {
             let rows = self
                 .store()
@@ -85,7 +85,7 @@ impl Broker {
             return Ok(*there);
         }
         let row = self.store().agent(agent).await?;
-        let row = row.filter(|row| self.may_see(user, row.agent.path.as_str()));
+        let row = row.filter(|row| self.access().may_see(user, row.agent.path.as_str()));
         let place = row.map(|agent| {
             let served = self.core.served();
             let definition = served.catalogue.definition(&agent.agent.definition);

@@ -2,10 +2,11 @@
 //!
 //! There is one agent for each user and session type, and each session is imported once.
 
-use super::agents::{Whom, making};
+use super::Whom;
+use super::agents::making;
 use super::once::lands;
 use super::opening::CONFIG_BYTES_MAX;
-use super::{Broker, Error, Target};
+use super::{Error, Imports, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -45,14 +46,14 @@ pub struct Imported {
     pub agents: u64,
 }
 
-impl Broker {
+impl Imports<'_> {
     /// Checks that sessions can be imported. Nothing changes.
     ///
     /// # Errors
     /// The first session that cannot be imported: no agent leads its type, its configuration
     /// exceeds that of a new session, or its id belongs to another session.
     #[boxed]
-    pub async fn check_import(&self, sessions: &[OldSession]) -> Result<(), Error> {
+    pub async fn check(&self, sessions: &[OldSession]) -> Result<(), Error> {
         let now = self.core.now();
         for session in sessions {
             self.leading(session)?;
@@ -80,8 +81,8 @@ impl Broker {
     /// One of them cannot be imported: then none is. If the store fails in between, the import ends
     /// early. The imported sessions stay, and another import continues from there.
     #[boxed]
-    pub async fn import(&self, by: &UserId, sessions: &[OldSession]) -> Result<Imported, Error> {
-        self.check_import(sessions).await?;
+    pub async fn run(&self, by: &UserId, sessions: &[OldSession]) -> Result<Imported, Error> {
+        self.check(sessions).await?;
         let now = self.core.now();
         // Per user and type, only the latest session stays active: an agent leads one at a time.
         let mut latest: BTreeMap<(&UserId, &str), SessionId> = BTreeMap::new();
@@ -133,6 +134,7 @@ impl Broker {
             }
             let target = Target::Definition(definition.agent_id.clone());
             let row = match self
+                .agents()
                 .find_or_make(&session.user_id, &target, Right::Interact)
                 .await?
             {
@@ -159,8 +161,9 @@ impl Broker {
                     None
                 }
             };
-            let joining = self.joining(&session.user_id, Some(session.conversation_id));
-            let joining = joining
+            let sessions = self.sessions();
+            let joining = sessions
+                .joining(&session.user_id, Some(session.conversation_id))
                 .await
                 .map_err(|error| at_session(error, session.place))?;
             let mut commit = import_commit(by, session, &row, going, now)?;

@@ -10,10 +10,10 @@ use super::beginning::Beginning;
 use super::messages::{check_content, check_labels};
 use super::once::Once;
 use super::route::{FoundDestination, Routing};
-use super::{Address, Broker, Error, PostRouted, Routed};
+use super::{Address, Error, Messages, PostRouted, Routed};
 use crate::boxed::boxed;
 
-impl Broker {
+impl Messages<'_> {
     /// Routes words that a trigger or a connector brings, and accepts them. When this returns, they
     /// are durable and will be processed. Words under a key that was used within seven days get the
     /// same answer as then.
@@ -21,7 +21,7 @@ impl Broker {
     /// # Errors
     /// Those of [`Self::post_routed`].
     #[boxed]
-    pub async fn post_inbound_message(
+    pub async fn post_inbound(
         &self,
         command: PostRouted,
         arriving: Arriving,
@@ -42,7 +42,7 @@ impl Broker {
             arriving: Some(&arriving),
         };
         let act = self.route(command, routing);
-        match self.once(request.as_ref(), act).await? {
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(routed) => Ok(routed),
             Once::Before(answered) => self.routed_before(answered).await,
         }
@@ -63,7 +63,7 @@ impl Broker {
                 ..*beginning
             },
             FoundDestination::There(route) => {
-                let row = self.session_row(route.session).await?;
+                let row = self.sessions().row(route.session).await?;
                 let head = match to {
                     Address::Thread(turn) => Some((*turn, route.session)),
                     Address::Session(_)

@@ -3,7 +3,7 @@
 //! The secret is made here, goes to the caller, and is stored nowhere.
 
 use super::once::Once;
-use super::{Broker, By, Error, Request};
+use super::{By, Error, Keys, Request};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
@@ -37,7 +37,7 @@ pub enum KeysOf {
     Everybody,
 }
 
-impl Broker {
+impl Keys<'_> {
     /// Issues a key, once under an idempotency key.
     ///
     /// A repeated request does not get the secret again, because it is not stored. The refusal
@@ -47,7 +47,7 @@ impl Broker {
     /// It exceeds the issuer's rights, one of its fields is invalid, its user has too many already,
     /// or the same request has issued it before.
     #[boxed]
-    pub async fn issue_key(
+    pub async fn issue(
         &self,
         issuer: &Issuer,
         asked: NewKey,
@@ -64,14 +64,14 @@ impl Broker {
             "lifetime_s": asked.lifetime_s,
         });
         let request = Request::of(by, &request)?;
-        let act = self.issue(issuer, asked, request.as_ref());
-        match self.once(request.as_ref(), act).await? {
+        let act = self.try_issuing(issuer, asked, request.as_ref());
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(issued) => Ok(issued),
             Once::Before(id) => Err(shown_once(&id)),
         }
     }
 
-    async fn issue(
+    async fn try_issuing(
         &self,
         issuer: &Issuer,
         asked: NewKey,
@@ -141,7 +141,7 @@ impl Broker {
     /// # Errors
     /// The keys are another user's, and the caller is no administrator.
     #[boxed]
-    pub async fn keys(
+    pub async fn list(
         &self,
         asking: &Issuer,
         of: &KeysOf,
@@ -170,7 +170,7 @@ impl Broker {
     /// # Errors
     /// The key does not exist, or it belongs to another user and the caller is no administrator.
     #[boxed]
-    pub async fn revoke_key(
+    pub async fn revoke(
         &self,
         asking: &Issuer,
         id: &KeyId,

@@ -1,15 +1,15 @@
 //! Changes of a session as a label: rename, pin, note attributes, clear, delete.
 
-use super::guards::{allowed, has_right};
 use super::once::Once;
-use super::quota::passed_limit;
-use super::{Broker, By, Error, Request, Target};
+use super::{By, Error, Request, Sessions, Target};
 use crate::boxed::boxed;
-use crate::driver::tell_of_dead;
 use crate::journal::Context;
 use crate::refusals::{
     changing, inputs_wait, run_open, session_active, session_closed, session_structured,
 };
+use crate::shared::guards::passed_limit;
+use crate::shared::guards::{allowed, has_right};
+use crate::shared::outbound_messages::tell_of_dead;
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
 use domain::role::Right;
@@ -38,7 +38,7 @@ struct LabelAsItWas {
     updated_at: Timestamp,
 }
 
-impl Broker {
+impl Sessions<'_> {
     /// Renames a session, pins it or not, and merges keys into its attributes: all or nothing.
     ///
     /// Returns the session afterwards.
@@ -63,7 +63,7 @@ impl Broker {
         });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
         let act = self.try_relabelling(by.user, target, session, changes, request.as_ref());
-        match self.once(request.as_ref(), act).await? {
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(row) => Ok(row),
             Once::Before(LabelAsItWas {
                 name,
@@ -75,7 +75,7 @@ impl Broker {
                 pinned_at,
                 attributes,
                 updated_at,
-                ..self.session_row(session).await?
+                ..self.row(session).await?
             }),
         }
     }
@@ -88,7 +88,7 @@ impl Broker {
         changes: Changes,
         request: Option<&Request>,
     ) -> Result<SessionRow, Error> {
-        let mut row = self.session_for(user, target, session).await?;
+        let mut row = self.for_command(user, target, session).await?;
         let now = self.core.now();
         let label = Label {
             session,
@@ -115,7 +115,7 @@ impl Broker {
             updated_at: row.updated_at,
         };
         if events.is_empty() {
-            self.note_for(user, request, &was).await?;
+            self.requests().note_for(user, request, &was).await?;
             return Ok(row);
         }
         let context = Context::by(user, now).about(row.agent, Some(session), None);
@@ -127,7 +127,7 @@ impl Broker {
                 Expected::Any,
                 context.events(events),
             );
-        commit.guards.extend(self.may_store(user));
+        commit.guards.extend(self.access().may_store(user));
         commit.key = request.map(|request| request.answered(&was));
         match self.store().commit(commit).await {
             Ok(_) => Ok(row),
@@ -157,7 +157,9 @@ impl Broker {
             let row = self.clearable(by.user, target, session, now).await?;
             Ok((clearing(&row, by.user, now), row.revision + 1))
         };
-        self.carry_out(request.as_ref(), "the session", plan).await
+        self.requests()
+            .carry_out(request.as_ref(), "the session", plan)
+            .await
     }
 
     /// Returns a session that may be cleared now.
@@ -196,8 +198,8 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<SessionRow, Error> {
-        let row = self.session_for(user, target, session).await?;
-        let (_, role) = self.find(user, target).await?;
+        let row = self.for_command(user, target, session).await?;
+        let (_, role) = self.agents().find(user, target).await?;
         role.permits(disposing(&row, user))?;
         Ok(row)
     }
@@ -211,7 +213,7 @@ impl Broker {
     /// The session does not exist; a turn is in progress; it holds its agent's slot; another agent
     /// waits for its work; the user has no right to it.
     #[boxed]
-    pub async fn delete_session<'a>(
+    pub async fn delete<'a>(
         &'a self,
         by: By<'a>,
         target: &Target,
@@ -240,7 +242,9 @@ impl Broker {
             }
             Ok((deleting(&row, &waiting, by.user, self.core.now()), ()))
         };
-        self.carry_out(request.as_ref(), "the session", plan).await
+        self.requests()
+            .carry_out(request.as_ref(), "the session", plan)
+            .await
     }
 
     /// Returns the reason why a commit in a session did not land, as things are now.
@@ -254,7 +258,7 @@ impl Broker {
         if let Some(refusal) = passed_limit(&conflict.clash) {
             return refusal.into();
         }
-        match self.session_for(user, target, session).await {
+        match self.for_command(user, target, session).await {
             Err(error) => error,
             Ok(_)
                 if matches!(
@@ -274,7 +278,10 @@ impl Broker {
     /// Checks whether a user may still begin a session with an agent. Used to find the reason after
     /// a commit did not land.
     pub(super) async fn may_begin(&self, user: &UserId, target: &Target) -> Result<(), Error> {
-        self.find_for(user, target, Right::Interact).await.map(drop)
+        self.agents()
+            .find_for(user, target, Right::Interact)
+            .await
+            .map(drop)
     }
 }
 

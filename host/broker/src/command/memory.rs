@@ -1,7 +1,7 @@
 //! An agent's notes, listed and deleted, and the reading of a session on request.
 
 use super::quarantine::driven;
-use super::{Broker, By, Error, Request, Target};
+use super::{By, Error, Memory, Request, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::purge::rewrite;
@@ -30,7 +30,7 @@ pub struct WantedNotes {
     pub limit: usize,
 }
 
-impl Broker {
+impl Memory<'_> {
     /// Returns notes of an agent that the user may see.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Broker {
         target: &Target,
         wanted: WantedNotes,
     ) -> Result<Vec<NoteRow>, Error> {
-        let (row, role) = self.find(user, target).await?;
+        let (row, role) = self.agents().find(user, target).await?;
         let agent = row.agent.id;
         let only = (!role.sees_all_sessions()).then_some(user);
         let Some(words) = &wanted.words else {
@@ -64,7 +64,7 @@ impl Broker {
     /// The agent is archived; there is no such note that the user sees; their role does not allow
     /// it.
     #[boxed]
-    pub async fn forget_note<'a>(
+    pub async fn forget<'a>(
         &'a self,
         by: By<'a>,
         target: &Target,
@@ -72,8 +72,10 @@ impl Broker {
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "forget": note, "target": target.named() }))?;
         let plan = || self.planned_forgetting(by.user, target, note);
-        self.carry_out(request.as_ref(), "the note", plan).await?;
-        rewrite(&self.core).await;
+        self.requests()
+            .carry_out(request.as_ref(), "the note", plan)
+            .await?;
+        rewrite(self.core).await;
         Ok(())
     }
 
@@ -83,8 +85,8 @@ impl Broker {
         target: &Target,
         note: NoteId,
     ) -> Result<(Commit, ()), Error> {
-        let (row, role) = self.find(user, target).await?;
-        self.may_command(user, row.agent.path.as_str())?;
+        let (row, role) = self.agents().find(user, target).await?;
+        self.access().may_command(user, row.agent.path.as_str())?;
         if !row.active {
             row.agent.is_active()?;
             return Err(agent_archived(row.agent.id).into());
@@ -121,7 +123,7 @@ impl Broker {
     /// The session does not exist or is no open chat; its agent's definition has no memory agent;
     /// the user has no right to it.
     #[boxed]
-    pub async fn read_into_memory<'a>(
+    pub async fn read_session<'a>(
         &'a self,
         by: By<'a>,
         target: &Target,
@@ -129,7 +131,8 @@ impl Broker {
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "read": session, "target": target.named() }))?;
         let plan = || self.planned_reading(by.user, target, session);
-        self.carry_out(request.as_ref(), "the session", plan)
+        self.requests()
+            .carry_out(request.as_ref(), "the session", plan)
             .await?;
         self.core.wake(session);
         Ok(())
@@ -141,8 +144,8 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<(Commit, ()), Error> {
-        let row = self.session_for(user, target, session).await?;
-        driven(&self.core, row.id)?;
+        let row = self.sessions().for_command(user, target, session).await?;
+        driven(self.core, row.id)?;
         if row.status != SessionStatus::Open {
             return Err(session_closed().into());
         }

@@ -10,15 +10,15 @@ use super::once::Once;
 use super::queue::QueueChange;
 use super::route::Route;
 use super::sessions::allowed;
-use super::{Broker, By, Error, InputReceipt, PostMessage, QueueSaid, Request};
+use super::{By, Error, InputReceipt, Messages, PostMessage, QueueSaid, Request};
 use crate::boxed::boxed;
 use crate::core::fresh;
-use crate::driver::load_run;
 use crate::journal::Context;
 use crate::refusals::{
     busy, changing, queue_full, session_closed, session_expired, session_full, session_not_found,
     too_large,
 };
+use crate::shared::runs::load_run;
 use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, InputsDropped};
 use domain::id::{InputId, Stream};
@@ -63,12 +63,12 @@ pub(super) struct Remembered {
     pub(super) route: Option<Route>,
 }
 
-impl Broker {
+impl Messages<'_> {
     /// Accepts a message, or executes it if it is a directive of the queue such as `/queue collect
     /// debounce:2s`.
     ///
     /// # Errors
-    /// Those of [`Self::post_message`]; an invalid directive, or one with any other text.
+    /// Those of [`Self::post`]; an invalid directive, or one with any other text.
     #[boxed]
     pub async fn say(&self, command: PostMessage) -> Result<PostOutcome, Error> {
         self.say_labelled(command, MessageLabels::default()).await
@@ -99,7 +99,8 @@ impl Broker {
         };
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let change = QueueChange::Direct(directive);
-        self.configured(by, &command.target, command.session, change)
+        self.queue()
+            .configured(by, &command.target, command.session, change)
             .await
             .map(PostOutcome::Configured)
     }
@@ -111,7 +112,7 @@ impl Broker {
     /// An unknown or ended session, an empty or too large message, too many waiting, a queue that
     /// is full and drops nothing.
     #[boxed]
-    pub async fn post_message(&self, command: PostMessage) -> Result<InputReceipt, Error> {
+    pub async fn post(&self, command: PostMessage) -> Result<InputReceipt, Error> {
         self.post_labelled(command, MessageLabels::default()).await
     }
 
@@ -130,6 +131,7 @@ impl Broker {
         let by = By::new(&command.user, command.idempotency_key.as_ref());
         let request = Request::of(by, &asked)?;
         let to = self
+            .sessions()
             .addressee(&command.user, &command.target, command.session)
             .await?;
         let at_once = self.at_once(&command, &to).is_some();
@@ -148,9 +150,9 @@ impl Broker {
         // Only the commit itself refuses messages that are accepted at once, so a check before it
         // would be wasted.
         let outcome = if at_once {
-            self.unless_done(request.as_ref(), act).await?
+            self.requests().unless_done(request.as_ref(), act).await?
         } else {
-            self.once(request.as_ref(), act).await?
+            self.requests().once(request.as_ref(), act).await?
         };
         match outcome {
             Once::Now(receipt) => Ok(receipt),
@@ -161,10 +163,11 @@ impl Broker {
     /// Accepts a message of a session that takes words, under the key of its request.
     pub(super) async fn accept(&self, mut accepting: Accepting<'_>) -> Result<InputReceipt, Error> {
         let model = accepting.command.model.as_deref();
-        self.check_model_of_words(&accepting.command.user, accepting.to.session, model)
+        self.models()
+            .check_for_words(&accepting.command.user, accepting.to.session, model)
             .await?;
         self.check_reply_schema(&accepting.command.content).await?;
-        accepting.limits = self.session_limits(&accepting).await?;
+        accepting.limits = self.sessions().limits(&accepting).await?;
         let is_unheard = accepting.arriving.is_some_and(|it| it.unheard);
         let at_once = match is_unheard && accepting.to.session_type == CHAT {
             true => Some(WaitKind::OwnTurn),
@@ -340,7 +343,8 @@ impl Broker {
             Clash::Guard(Guard::Session(SessionGuard::Open(_))) => session_closed().into(),
             // The user's role was taken away in between.
             Clash::Guard(Guard::Agent(AgentGuard::Role { .. })) => match self
-                .session_for(&command.user, &command.target, command.session)
+                .sessions()
+                .for_command(&command.user, &command.target, command.session)
                 .await
             {
                 Ok(_) => busy("roles are changing at this moment; try again shortly").into(),
@@ -383,7 +387,7 @@ impl Accepting<'_> {
     /// committed only if the queue is still the same.
     async fn commit(
         &self,
-        broker: &Broker,
+        messages: &Messages<'_>,
         content: Vec<Part>,
         accepted: Admission<InputId>,
         seen: Option<QueueSeen>,
@@ -421,7 +425,7 @@ impl Accepting<'_> {
                 max: (WAITING_INPUTS_MAX - 1 + dropped.len()) as u64,
             })
             .append(Stream::Session(session), Expected::Any, events);
-        commit.guards.extend(broker.may_store(user));
+        commit.guards.extend(messages.access().may_store(user));
         commit.guards.extend(self.limits.iter().cloned());
         commit.guards.extend(seen.map(|seen| {
             Guard::Queue(QueueGuard::Unchanged {
@@ -435,7 +439,7 @@ impl Accepting<'_> {
             route: self.route.clone(),
         };
         commit.key = self.request.map(|request| request.answered(&remembered()));
-        let position = self.store(broker, commit, &kind).await?;
+        let position = self.store(messages, commit, &kind).await?;
         Ok(InputReceipt {
             input,
             session,
@@ -467,18 +471,18 @@ impl Accepting<'_> {
     /// Stores the acceptance, and returns the position of its last event.
     async fn store(
         &self,
-        broker: &Broker,
+        messages: &Messages<'_>,
         commit: Commit,
         kind: &WaitKind,
     ) -> Result<u64, NotAccepted> {
         store::point("broker.accept.before");
-        let committed = broker.core.commit_work(self.to.session, commit).await;
+        let committed = messages.core.commit_work(self.to.session, commit).await;
         store::point("broker.accept.after");
         match committed {
             Ok(committed) => {
                 if matches!(kind, WaitKind::Queued(_)) && !committed.waits_unheard {
                     // Its debounce may be over before any other timer is due.
-                    broker.core.timers.notify_one();
+                    messages.core.timers.notify_one();
                 }
                 Ok(committed.last_position)
             }

@@ -5,15 +5,15 @@
 //! repeated request is answered before anything is decided: after its effect, the same command
 //! would often be refused.
 
-use super::error::invalid;
-use super::quota::passed_limit;
-use super::{Broker, Error};
+use super::{Error, Requests};
 use crate::boxed::boxed;
 use crate::refusals::{agent_not_found, changing, key_reused};
-pub(crate) use crate::request::Request;
+use crate::shared::error::invalid;
+use crate::shared::guards::passed_limit;
+use crate::shared::{AnswerAt, Request};
 use domain::agent::Agent;
 use domain::digest::Digest;
-use domain::id::{AgentId, RunId, SessionId, Stream};
+use domain::id::{AgentId, SessionId, Stream};
 use domain::role::AgentRole;
 use domain::time::Timestamp;
 use domain::user::UserId;
@@ -111,15 +111,7 @@ pub(super) struct AsItWas {
     pub(super) role: AgentRole,
 }
 
-/// The place where an answer is stored.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AnswerAt {
-    pub(crate) run: RunId,
-    /// The version of its event in the run's stream.
-    pub(crate) version: u64,
-}
-
-impl Broker {
+impl Requests<'_> {
     /// Executes an action once. If the same request executed it before, or does so at this moment,
     /// its answer is returned instead.
     pub(super) async fn once<T, R: DeserializeOwned>(
@@ -231,7 +223,7 @@ impl Broker {
         request: Option<&Request>,
         reply: &impl Serialize,
     ) -> Result<(), Error> {
-        let guards = self.may_store(user).collect();
+        let guards = self.access().may_store(user).collect();
         self.note_under(guards, request, reply).await
     }
 

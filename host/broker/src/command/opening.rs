@@ -1,17 +1,18 @@
 //! Opening a session, with an agent that exists or that is made in the same commit.
 
-use super::agents::{Whom, making};
-use super::error::invalid;
-use super::guards::allowed;
+use super::Whom;
+use super::agents::making;
 use super::once::Once;
-use super::quota::passed_limit;
 use super::switch_origin::Leaving;
-use super::{Broker, By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Target};
+use super::{By, Error, NewSession, Request, SYSTEM_PROMPT, SessionView, Sessions, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{busy, changing, session_active, spawned};
 use crate::resolved_config::Sealed;
+use crate::shared::error::invalid;
+use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
 use domain::agent::start_session::Beginning;
@@ -31,21 +32,21 @@ pub(super) const CONFIG_BYTES_MAX: usize = 256 << 10;
 /// Number of tries of an opening while others make the same agent at the same time.
 const TRIES_MAX: u32 = 5;
 
-impl Broker {
+impl Sessions<'_> {
     /// Opens a session. A structured one takes its agent's slot, and the agent is stepped at once.
     ///
     /// # Errors
     /// An unknown agent or type; another structured session is active; the user may not.
     #[boxed]
-    pub async fn open_session(&self, command: NewSession) -> Result<SessionView, Error> {
+    pub async fn open(&self, command: NewSession) -> Result<SessionView, Error> {
         let request = opening_request(&command)?;
         let act = self.open_now(&command, request.as_ref(), None);
-        let (agent, session) = match self.once(request.as_ref(), act).await? {
+        let (agent, session) = match self.requests().once(request.as_ref(), act).await? {
             Once::Now(opened) => opened,
             // The agent may differ from the one that would be chosen, or made, now.
-            Once::Before(session) => (self.session_row(session).await?.agent, session),
+            Once::Before(session) => (self.row(session).await?.agent, session),
         };
-        self.session(&command.user, &Target::Agent(agent), session, None)
+        self.get(&command.user, &Target::Agent(agent), session, None)
             .await
     }
 
@@ -74,6 +75,7 @@ impl Broker {
         leaving: Option<Leaving>,
     ) -> Result<Option<(AgentId, SessionId)>, Error> {
         let whom = self
+            .agents()
             .find_or_make(&command.user, &command.target, Right::Interact)
             .await?;
         let kind = whom.kind();
@@ -93,7 +95,7 @@ impl Broker {
         if is_spawned && session_type != CHAT {
             return Err(spawned(agent.id).into());
         }
-        self.check_generation(command, &agent, kind)?;
+        self.models().check_generation(command, &agent, kind)?;
         check_label(command.name.as_deref())?;
         let conversation = command.ids.conversation;
         let joining = self.joining(&command.user, conversation).await?;
@@ -110,7 +112,7 @@ impl Broker {
         };
         let session = planned.session;
         let is_structured = planned.is_structured();
-        let may_open = self.may_open(&command.user, planned.now);
+        let may_open = self.access().may_open(&command.user, planned.now);
         let mut commit = self.opening(planned)?;
         commit.guards.extend(may_open);
         commit.guards.extend(joining.map(Guard::from));
@@ -181,6 +183,7 @@ impl Broker {
     /// Returns the event by which a structured session takes its agent's slot.
     fn slot_taken(&self, planned: &PlannedSession<'_>) -> Result<Event, Error> {
         let policy = self
+            .agents()
             .definition(&planned.agent.definition)?
             .session_policy(&planned.session_type);
         let beginning = Beginning {
@@ -197,6 +200,7 @@ impl Broker {
     /// Returns the reason why a structured session could not be opened, as its agent is now.
     async fn refused_opening(&self, command: &NewSession, agent: AgentId) -> Error {
         let found = match self
+            .agents()
             .find_for(&command.user, &Target::Agent(agent), Right::Interact)
             .await
         {
@@ -210,7 +214,7 @@ impl Broker {
     }
 
     fn session_type(&self, agent: &Agent, asked: Option<String>) -> Result<String, Error> {
-        let definition = self.definition(&agent.definition)?;
+        let definition = self.agents().definition(&agent.definition)?;
         let types = self.core.served().catalogue.session_types(&definition);
         match asked {
             None => Ok(types.into_iter().next().unwrap_or_else(|| CHAT.to_owned())),

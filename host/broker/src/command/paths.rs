@@ -4,10 +4,10 @@
 //! out.
 
 use super::connectors::CONNECTOR_KEYS_OF_A_USER_MAX;
-use super::error::invalid;
 use super::reason::checked_reason;
-use super::{Broker, By, Error, Request, Target};
+use super::{By, Error, Paths, Request, Target};
 use crate::boxed::boxed;
+use crate::shared::error::invalid;
 use domain::error_code::ErrorCode;
 use domain::id::SessionId;
 use domain::path::{AgentPath, FetchStrategy, PathKind, ReplyTarget, Subtree, SubtreeError};
@@ -48,7 +48,7 @@ pub struct PathEntry {
     pub residency: Residency,
 }
 
-impl Broker {
+impl Paths<'_> {
     /// Returns a page of the living hierarchy, ordered by path, after one of them.
     ///
     /// It includes the path after which the next page begins, if there is one.
@@ -56,7 +56,7 @@ impl Broker {
     /// # Errors
     /// `under` is neither a path nor a place where agents live.
     #[boxed]
-    pub async fn paths(
+    pub async fn list(
         &self,
         user: &UserId,
         filter: &PathFilter,
@@ -87,7 +87,7 @@ impl Broker {
                         living.row.agent.path.depth().saturating_sub(base) <= depth
                     });
                 entries.extend(
-                    (fits && self.may_see(user, living.row.agent.path.as_str()))
+                    (fits && self.access().may_see(user, living.row.agent.path.as_str()))
                         .then(|| self.entry(living)),
                 );
             }
@@ -118,7 +118,7 @@ impl Broker {
             let path = &living.row.agent.path;
             strategy.matches(path)
                 && living.role.may(Right::Interact)
-                && self.may_command(user, path.as_str()).is_ok()
+                && self.access().may_command(user, path.as_str()).is_ok()
         };
         let fetched = found
             .into_iter()
@@ -142,7 +142,7 @@ impl Broker {
     /// There is no such agent, the user may not, or none of its replies go out.
     #[boxed]
     pub async fn reply_target(&self, user: &UserId, target: &Target) -> Result<ReplyTarget, Error> {
-        let (row, role) = self.find(user, target).await?;
+        let (row, role) = self.agents().find(user, target).await?;
         role.permits(Right::Configure)?;
         let none = |message: String| Error::from(Refusal::new(ErrorCode::NoReplyTarget, message));
         let path = &row.agent.path;
@@ -177,7 +177,7 @@ impl Broker {
             &json!({ "cancel_all": target.named(), "reason": reason }),
         )?;
         let act = Box::pin(self.stop_all(by.user, target, reason, request.as_ref()));
-        Ok(self.once(request.as_ref(), act).await?.either())
+        Ok(self.requests().once(request.as_ref(), act).await?.either())
     }
 
     async fn stop_all(
@@ -187,8 +187,8 @@ impl Broker {
         reason: Option<String>,
         request: Option<&Request>,
     ) -> Result<u64, Error> {
-        let (row, role) = self.find(user, target).await?;
-        self.may_command(user, row.agent.path.as_str())?;
+        let (row, role) = self.agents().find(user, target).await?;
+        self.access().may_command(user, row.agent.path.as_str())?;
         role.permits(Right::Interact)?;
         let reason = checked_reason(reason, "User cancelled")?;
         // All of them: a limit here would count the turns of other users against this one's.
@@ -213,12 +213,13 @@ impl Broker {
             }
             // With the waiting words, so that none of them begins a turn.
             let cancelled = self
+                .runs()
                 .cancel_with_waiting(user.into(), &agent, session, Some(reason.clone()))
                 .await?;
             stopped += u64::from(cancelled.run);
         }
         // The answer is remembered: a repetition does not stop turns that begin later.
-        self.note(request, &stopped).await?;
+        self.requests().note(request, &stopped).await?;
         Ok(stopped)
     }
 

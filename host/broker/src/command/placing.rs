@@ -1,13 +1,13 @@
 //! Making agents: at a path of the user's choosing, or below an agent at a path of the host's.
 
 use super::agents::{default_path, making, taken};
-use super::error::invalid;
 use super::once::AsItWas;
-use super::quota::passed_limit;
-use super::{AgentView, Broker, CreateAgent, Error, Request, Target, Template};
+use super::{AgentView, Agents, CreateAgent, Error, Request, Target, Template};
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::busy;
+use crate::shared::error::invalid;
+use crate::shared::guards::passed_limit;
 use domain::agent::configure::check_name;
 use domain::agent::describe::{check_config, check_place};
 use domain::agent::lifecycle::default_name;
@@ -72,7 +72,7 @@ impl Made {
     }
 }
 
-impl Broker {
+impl Agents<'_> {
     /// Makes an agent, with a prompt of its own if its configuration has one.
     pub(super) async fn make(
         &self,
@@ -89,7 +89,7 @@ impl Broker {
             let path = created.path.to_string();
             let mut commit = making(&command.user, created);
             commit.guards.extend(guards);
-            commit.guards.extend(self.may_store(&command.user));
+            commit.guards.extend(self.access().may_store(&command.user));
             let prompt = command.config.system_prompt.clone().map(|prompt| {
                 let overridden = PromptOverridden {
                     agent: id,
@@ -112,7 +112,7 @@ impl Broker {
                 })
             });
             match self.store().commit(commit).await {
-                Ok(_) => return self.agent(&command.user, &Target::Agent(id)).await,
+                Ok(_) => return self.get(&command.user, &Target::Agent(id)).await,
                 // Another agent was given the number, or the role was taken away. Look again: the
                 // inspection finds the reason.
                 Err(CommitError::Conflict(conflict)) => match conflict.clash {
@@ -149,7 +149,8 @@ impl Broker {
             .parse()
             .map_err(|error: PathError| invalid(error.to_string(), "/path"))?;
         check_home(&path, command)?;
-        self.may_command(&command.user, path.as_str())
+        self.access()
+            .may_command(&command.user, path.as_str())
             .map_err(|refusal| refusal.at("/path"))?;
         Ok(made.at(path, &command.user, now))
     }
@@ -168,7 +169,8 @@ impl Broker {
             .find_for(&command.user, &below.parent, Right::Configure)
             .await?;
         let path = path_below(&row.agent.path, below.kind, row.sub_count)?;
-        self.may_command(&command.user, path.as_str())
+        self.access()
+            .may_command(&command.user, path.as_str())
             .map_err(|refusal| refusal.at("/parent"))?;
         let served = self.core.served();
         let above = served.catalogue.definition(&row.agent.definition);
@@ -201,7 +203,8 @@ impl Broker {
         let (definition, name) = match &command.template {
             Template::Definition(id) => {
                 let definition = self
-                    .definition_for(&command.user, id)
+                    .definitions()
+                    .get(&command.user, id)
                     .map_err(|refusal| refusal.at("/definition"))?;
                 let name = definition.display_name.clone();
                 (definition, name)

@@ -4,7 +4,7 @@
 //! for a message without an address.
 
 use super::messages::check_content;
-use super::{Address, Broker, By, Error, PostRouted, Request, Routed, RoutedReceipt};
+use super::{Address, By, Error, Messages, PostRouted, Request, Routed, RoutedReceipt};
 use crate::boxed::boxed;
 use crate::refusals::changing;
 use domain::digest::Digest;
@@ -42,7 +42,7 @@ pub struct PostedTo {
     pub result: Result<RoutedReceipt, Refusal>,
 }
 
-impl Broker {
+impl Messages<'_> {
     /// Posts a message to each agent that people talk with, in the user's latest chat with it. An
     /// agent with which the user has no chat is left out. The outcomes are ordered by path.
     ///
@@ -63,7 +63,10 @@ impl Broker {
             let agent = living.row.agent;
             let is_meant = living.row.kind.is_foreground()
                 && living.role.may(Right::Interact)
-                && self.may_command(&command.user, agent.path.as_str()).is_ok();
+                && self
+                    .access()
+                    .may_command(&command.user, agent.path.as_str())
+                    .is_ok();
             if !is_meant {
                 continue;
             }

@@ -1,16 +1,15 @@
 //! The prompt that an agent's model would get now, section by section.
 
-use super::agents::Whom;
+use super::Whom;
 use super::sessions::visible;
-use super::{Broker, Error, SYSTEM_PROMPT, Target};
+use super::{Agents, Error, Target};
 use crate::boxed::boxed;
 use crate::buckets::OwnBehalf;
-use crate::prompting::Prompting;
+use crate::prompting::{Prompting, own_base};
 use crate::refusals::session_of_another;
 use domain::agent::Agent;
 use domain::authority::{Denies, Permissions};
 use domain::compaction::text_tokens;
-use domain::definition::Definition;
 use domain::id::SessionId;
 use domain::panels::PanelInventory;
 use domain::persona::Persona;
@@ -108,7 +107,7 @@ impl PromptOwner<'_> {
     }
 }
 
-impl Broker {
+impl Agents<'_> {
     /// Returns the prompt, with its tools, of a run of the agent that would begin now: in a
     /// session, or in a chat that is opened for the user. A definition means the user's agent of
     /// it, also before that exists.
@@ -149,7 +148,7 @@ impl Broker {
         let own = asked.session.and_then(|row| row.model.as_deref());
         let kind = agent.kind;
         let prompting = Prompting {
-            core: &self.core,
+            core: self.core,
             served: &served,
             definition: &definition,
             model: own.or_else(|| served.settings.paths.model_of(kind, &definition)),
@@ -221,7 +220,7 @@ impl Broker {
         let row = self.store().session(id).await?;
         if let Some(of) = row.as_ref().map(|row| row.agent)
             && of != agent
-            && let Ok((_, other)) = self.session_of(user, &Target::Agent(of), id).await
+            && let Ok((_, other)) = self.sessions().visible(user, &Target::Agent(of), id).await
         {
             return Err(session_of_another(id, &other).into());
         }
@@ -235,23 +234,4 @@ fn may_inspect(role: AgentRole) -> Result<(), Error> {
         role.permits(Right::Configure)?;
     }
     Ok(())
-}
-
-/// Returns the base of the prompt if it is not the definition's own: the session's, the agent's,
-/// or, under a persona, any base with the persona's part.
-pub(crate) fn own_base(
-    agent: &Agent,
-    definition: &Definition,
-    persona: Option<&Persona>,
-    config: Option<&Value>,
-) -> Option<String> {
-    let of_session = config.and_then(|config| config.get(SYSTEM_PROMPT)?.as_str());
-    let own = of_session
-        .map(str::to_owned)
-        .or_else(|| agent.system_prompt_override.clone())
-        .or_else(|| definition.prompt_for(agent.config.description.as_deref()?));
-    match persona {
-        None => own,
-        Some(persona) => Some(persona.prompt(&own.unwrap_or_else(|| definition.prompt()))),
-    }
 }

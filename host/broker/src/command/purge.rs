@@ -58,7 +58,7 @@ impl Broker {
         };
         let request = Request::of(by, &asked)?;
         let act = self.try_purging(what, request.as_ref());
-        let purged = self.once(request.as_ref(), act).await;
+        let purged = self.requests().once(request.as_ref(), act).await;
         // This is done after an earlier purge, too: the log may not have been emptied then. An
         // unfinished purge has also erased something.
         let files = self.store().rewrite_erased().await;
@@ -75,7 +75,7 @@ impl Broker {
     ) -> Result<Purged, Error> {
         let stream = match self.purgeable(what).await? {
             PurgeState::Done(purged) => {
-                self.note(request, &purged).await?;
+                self.requests().note(request, &purged).await?;
                 return Ok(*purged);
             }
             PurgeState::Open(stream) => stream,

@@ -1,15 +1,15 @@
 //! Commands on quarantined sessions. How one is released: `recovery.rs`.
 
-use super::{Broker, Error};
+use super::{Error, Quarantines};
 use crate::core::Core;
 use crate::quarantine::Quarantined;
 use crate::refusals::session_quarantined;
 use domain::id::SessionId;
 
-impl Broker {
+impl Quarantines<'_> {
     /// Returns the quarantined sessions, in the order in which they were put there.
     #[must_use]
-    pub fn quarantined(&self) -> Vec<Quarantined> {
+    pub fn list(&self) -> Vec<Quarantined> {
         self.core.quarantine.list()
     }
 }

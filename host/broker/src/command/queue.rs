@@ -1,14 +1,14 @@
 //! Commands on a session's queue: configure it, list it, withdraw inputs.
 
-use super::guards::allowed;
 use super::once::lands;
-use super::quota::passed_limit;
 use super::reason::check_reason;
 use super::route::Route;
-use super::{Broker, By, Error, Request, Target};
+use super::{By, Error, Queue, Request, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{input_not_found, input_not_waiting, input_not_words, session_closed};
+use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
 use domain::event::{Event, InputAccepted, InputCancelled, QueueConfigured};
 use domain::id::{InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
@@ -104,14 +104,14 @@ impl QueueChange {
     }
 }
 
-impl Broker {
+impl Queue<'_> {
     /// Replaces a session's queue settings. Settings that are left out are the operator's from now
     /// on.
     ///
     /// # Errors
     /// There is no such session, or it has ended; the user may not.
     #[boxed]
-    pub async fn configure_queue<'a>(
+    pub async fn configure<'a>(
         &'a self,
         by: By<'a>,
         target: &Target,
@@ -137,8 +137,8 @@ impl Broker {
             session,
         };
         let act = self.try_configuring(at, change, request.as_ref(), None);
-        let configured = self.once(request.as_ref(), act).await?.either();
-        Ok(self.queue_said(configured.queue))
+        let configured = self.requests().once(request.as_ref(), act).await?.either();
+        Ok(self.said(configured.queue))
     }
 
     /// Changes a session's queue settings, in the commit that has the request's key.
@@ -156,7 +156,7 @@ impl Broker {
         } = at;
         // One change of the settings at a time.
         let _in_turn = self.core.in_turn(session).await;
-        let row = self.session_for(user, target, session).await?;
+        let row = self.sessions().for_command(user, target, session).await?;
         let now = self.core.now();
         let queue = change.applied(row.queue);
         let context = Context::by(user, now).about(row.agent, Some(session), None);
@@ -169,14 +169,14 @@ impl Broker {
             .guard(SessionGuard::Open(session))
             .guard(allowed(row.agent, user))
             .append(Stream::Session(session), Expected::Any, vec![event]);
-        commit.guards.extend(self.may_store(user));
+        commit.guards.extend(self.access().may_store(user));
         let configured = Configured { queue, route };
         commit.key = request.map(|request| request.answered(&configured));
         match self.store().commit(commit).await {
             Ok(_) => Ok(configured),
             Err(CommitError::Conflict(conflict)) => {
                 // A user who lost the right to it gets that error instead.
-                self.session_for(user, target, session).await?;
+                self.sessions().for_command(user, target, session).await?;
                 Err(passed_limit(&conflict.clash)
                     .unwrap_or_else(session_closed)
                     .into())
@@ -185,7 +185,7 @@ impl Broker {
         }
     }
 
-    pub(super) fn queue_said(&self, said: QueueOverride) -> QueueSaid {
+    pub(super) fn said(&self, said: QueueOverride) -> QueueSaid {
         QueueSaid {
             said,
             holds: QueueSettings::resolve([
@@ -207,13 +207,13 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<WaitingInputs, Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         let inputs = self
             .store()
             .waiting_inputs(session, Timestamp(u64::MAX), WAITING_INPUTS_MAX * 2)
             .await?;
         Ok(WaitingInputs {
-            queue: self.queue_said(row.queue),
+            queue: self.said(row.queue),
             row,
             inputs,
         })
@@ -231,7 +231,7 @@ impl Broker {
         session: SessionId,
         input: InputId,
     ) -> Result<InputView, Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         let found = self.store().input(input).await?;
         let found = found.filter(|(accepted, _)| accepted.session == row.id);
         let (accepted, state) = found.ok_or_else(|| input_not_found(input))?;
@@ -260,7 +260,7 @@ impl Broker {
     /// There is no such session or input; the input is no words, or does not wait any more; the
     /// user may not.
     #[boxed]
-    pub async fn cancel_input<'a>(
+    pub async fn cancel<'a>(
         &'a self,
         by: By<'a>,
         target: &Target,
@@ -277,12 +277,12 @@ impl Broker {
             target,
             session,
         };
-        let act = self.try_cancelling_input(at, input, reason, request.as_ref());
-        let cancelled = self.once(request.as_ref(), act).await?.either();
+        let act = self.try_cancelling(at, input, reason, request.as_ref());
+        let cancelled = self.requests().once(request.as_ref(), act).await?.either();
         self.input(by.user, target, session, cancelled).await
     }
 
-    async fn try_cancelling_input(
+    async fn try_cancelling(
         &self,
         at: NamedSession<'_>,
         input: InputId,
@@ -390,10 +390,10 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<SessionRow, Error> {
-        let (agent, role) = self.find(user, target).await?;
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (agent, role) = self.agents().find(user, target).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         role.permits(Right::Interact)?;
-        self.may_command(user, agent.agent.path.as_str())?;
+        self.access().may_command(user, agent.agent.path.as_str())?;
         Ok(row)
     }
 }

@@ -1,6 +1,6 @@
 //! Reach of agents: the operator's rules on paths, and the agents that still take words.
 
-use super::{Broker, Error};
+use super::{Access, Error};
 use crate::refusals::{agent_dead, definition_gone, path_forbidden};
 use domain::path::PathAccess;
 use domain::refusal::Refusal;
@@ -8,7 +8,7 @@ use domain::residency::{Residency, residency};
 use domain::user::UserId;
 use store::{AgentRow, Clearance, ReadError};
 
-impl Broker {
+impl Access<'_> {
     /// Returns whether the operator's rules let a user see the agent at a path. An agent that they
     /// hide looks absent.
     #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! They may be of any agent, and are on record before anything is shown.
 
-use super::{Broker, Error, Other, Target};
+use super::{Access, Broker, Error, Other, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{session_not_found, turn_not_found};
@@ -38,7 +38,9 @@ impl Broker {
             is_unruled: true,
         }
     }
+}
 
+impl Access<'_> {
     /// Returns the user as whom the operator reads of an agent: its first PRIMARY user.
     ///
     /// The reading is recorded when this returns. None if the operator sees the agent by their own

@@ -1,7 +1,7 @@
 //! The reasons that users give for ending something.
 
 use super::Error;
-use super::error::invalid;
+use crate::shared::error::invalid;
 use domain::agent::end_session::EXPIRED;
 
 /// The longest reason, in bytes.

@@ -3,11 +3,11 @@
 use super::driver_answer::answered;
 use super::once::Once;
 use super::quarantine::driven;
-use super::{Broker, By, Error, Request, Respond, Target};
+use super::{By, Error, Request, Respond, Runs, Target};
 use crate::boxed::boxed;
-use crate::driver::load_run;
 use crate::refusals::not_suspended;
 use crate::schemas::{GivenUp, Schemas};
+use crate::shared::runs::load_run;
 use crate::signal::{ClientAnswer, Signal};
 use domain::agent::Agent;
 use domain::error_code::ErrorCode;
@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-impl Broker {
+impl Runs<'_> {
     /// Takes the answer to a client action. When this returns, the answer is durable. Returns its
     /// position.
     ///
@@ -46,28 +46,29 @@ impl Broker {
         });
         let request = Request::of(by, &asked)?;
         let act = self.answer(command, request.clone());
-        match self.once(request.as_ref(), act).await? {
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(position) => Ok(position),
-            Once::Before(answer) => self.position_of(&answer).await,
+            Once::Before(answer) => self.requests().position_of(&answer).await,
         }
     }
 
     async fn answer(&self, mut command: Respond, request: Option<Request>) -> Result<u64, Error> {
         let (agent, role) = self
+            .agents()
             .find_for(&command.user, &command.target, Right::Interact)
             .await?;
-        self.has_definition(&agent)?;
+        self.access().has_definition(&agent)?;
         let Some((run, session)) = self.store().operation_owner(command.call).await? else {
             return Err(nothing_pending(&agent.agent, &command, role));
         };
         if self.core.noted_inspections.are_over(session) {
             // Reading it would end the process.
-            driven(&self.core, session)?;
+            driven(self.core, session)?;
         }
         let run = match load_run(self.store(), run).await {
             Ok((run, _)) => run,
             Err(failure) => {
-                return Err(driven(&self.core, session)
+                return Err(driven(self.core, session)
                     .err()
                     .unwrap_or_else(|| failure.into()));
             }
@@ -78,7 +79,8 @@ impl Broker {
             return Err(nothing_pending(&agent.agent, &command, role));
         }
         // Another user's question looks absent to users who see only their own sessions.
-        self.session_for(&command.user, &Target::Agent(agent.agent.id), session)
+        self.sessions()
+            .for_command(&command.user, &Target::Agent(agent.agent.id), session)
             .await?;
         if command.response.to_string().len() > ANSWER_BYTES_MAX {
             let message = format!("an answer has at most {ANSWER_BYTES_MAX} bytes");
@@ -95,7 +97,7 @@ impl Broker {
             Some(action) => self.fit(session, action, &mut command.response).await?,
             None => Vec::new(),
         };
-        driven(&self.core, session)?;
+        driven(self.core, session)?;
         let (done, reply) = oneshot::channel();
         let answer = ClientAnswer {
             call: command.call,
@@ -110,11 +112,12 @@ impl Broker {
             done,
         };
         self.core.signal(session, signal).await;
-        match answered(&self.core, reply).await {
+        match answered(self.core, reply).await {
             Ok(position) => Ok(position),
             Err(error) => {
                 // A user who lost the right to it gets that error instead.
-                self.session_for(&command.user, &Target::Agent(agent.agent.id), session)
+                self.sessions()
+                    .for_command(&command.user, &Target::Agent(agent.agent.id), session)
                     .await?;
                 Err(self.too_late(error, &command, session).await)
             }
@@ -164,7 +167,7 @@ impl Broker {
         }
         match (
             self.store().session(session).await,
-            self.find(&command.user, &command.target).await,
+            self.agents().find(&command.user, &command.target).await,
         ) {
             (Ok(Some(row)), Ok((agent, role))) if row.session_type != CHAT => {
                 nothing_pending(&agent.agent, command, role)

@@ -7,7 +7,7 @@
 //! A session that is begun for a message is in one commit with it. So are its agent, if that is
 //! made as well, and the key of the request: see [`super::beginning`].
 
-use super::agents::Whom;
+use super::Whom;
 use super::arriving::Arriving;
 use super::beginning::Beginning;
 use super::messages::{
@@ -16,7 +16,7 @@ use super::messages::{
 use super::once::Once;
 use super::queue::{Configured, NamedSession, QueueChange};
 use super::switch_origin::Leaving;
-use super::{Address, Broker, By, Error, PostMessage, PostOutcome, Request, Target};
+use super::{Address, By, Error, Messages, PostMessage, PostOutcome, Request, Target};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::refusals::{changing, key_reused, no_thread_found, no_turn_there, session_unknown};
@@ -155,7 +155,7 @@ impl FoundDestination {
     }
 }
 
-impl Broker {
+impl Messages<'_> {
     /// Routes words and accepts them. When this returns, they are durable and will be processed.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl Broker {
             arriving: None,
         };
         let act = self.route(command, routing);
-        match self.once(request.as_ref(), act).await? {
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(routed) => Ok(routed),
             Once::Before(answered) => self.routed_before(answered).await,
         }
@@ -254,12 +254,14 @@ impl Broker {
                 session,
             };
             let configured = self
+                .queue()
                 .try_configuring(at, QueueChange::Direct(directive), request, route)
                 .await?;
-            PostOutcome::Configured(self.queue_said(configured.queue))
+            PostOutcome::Configured(self.queue().said(configured.queue))
         } else {
             let row = self
-                .session_for_words(&command.user, &target, session)
+                .sessions()
+                .for_words(&command.user, &target, session)
                 .await?;
             let input = fresh::input();
             let noted = match routing.leaving {
@@ -303,7 +305,7 @@ impl Broker {
                 let Some(route) = remembered.route else {
                     return Ok(Routed::Accepted(RoutedReceipt {
                         said,
-                        agent: self.session_row(session).await?.agent,
+                        agent: self.sessions().row(session).await?.agent,
                         session,
                         why: None,
                         is_new: false,
@@ -312,7 +314,7 @@ impl Broker {
                 (said, Some(route))
             }
             Answered::Configured(Configured { queue, route }) => {
-                (PostOutcome::Configured(self.queue_said(queue)), route)
+                (PostOutcome::Configured(self.queue().said(queue)), route)
             }
         };
         let route = route.ok_or_else(key_reused)?;
@@ -383,7 +385,8 @@ impl Broker {
                     .ok_or_else(|| no_session(*session))?;
                 // A user does not learn which sessions another user's agent has.
                 match self
-                    .session_for(user, &Target::Agent(row.agent), row.id)
+                    .sessions()
+                    .for_command(user, &Target::Agent(row.agent), row.id)
                     .await
                 {
                     Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
@@ -396,7 +399,7 @@ impl Broker {
             Address::Agent(target) => self.with_agent(user, target).await,
             Address::Persona(id) => self.with_persona(user, id).await,
             Address::Found(strategy) => {
-                let found = self.fetch(user, *strategy).await?;
+                let found = self.paths().fetch(user, *strategy).await?;
                 let agent = found.living.row.agent.id;
                 self.with_agent(user, &Target::Agent(agent)).await
             }
@@ -410,7 +413,7 @@ impl Broker {
                     persona: persona.clone(),
                 };
                 if let Some(target) = agent {
-                    let found = self.find_for(user, target, Right::Interact).await;
+                    let found = self.agents().find_for(user, target, Right::Interact).await;
                     let (row, _) = found.map_err(|error| naming(error, "/to/smart/agent"))?;
                     among.agent = Some(row.agent.id);
                 }
@@ -432,7 +435,11 @@ impl Broker {
             None => self.store().session_of_turn(turn).await?,
         };
         let (agent, session) = made_in.ok_or_else(no_turn)?;
-        let row = match self.session_for(user, &Target::Agent(agent), session).await {
+        let row = match self
+            .sessions()
+            .for_command(user, &Target::Agent(agent), session)
+            .await
+        {
             Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
                 return Err(no_turn());
             }
@@ -512,7 +519,11 @@ impl Broker {
         target: &Target,
     ) -> Result<(AgentId, Option<AgentCreated>), Error> {
         Ok(
-            match self.find_or_make(user, target, Right::Interact).await? {
+            match self
+                .agents()
+                .find_or_make(user, target, Right::Interact)
+                .await?
+            {
                 Whom::There(row, _) => (row.agent.id, None),
                 Whom::New(created) => (created.agent, Some(*created)),
             },
@@ -525,19 +536,19 @@ impl Broker {
         among: Among,
         text: &str,
     ) -> Result<FoundDestination, Error> {
-        let clearance = self.clearance(user).await?;
+        let clearance = self.access().clearance(user).await?;
         let found = self.store().speaks_of(&clearance, among, text).await?;
         match pick(&found, self.core.now()) {
             Pick::None => Err(no_thread_found().into()),
             Pick::One { best, next } => {
-                let row = self.session_row(best.session).await?;
+                let row = self.sessions().row(best.session).await?;
                 let why = explain(&best, next.as_ref());
                 Ok(FoundDestination::there(row.agent, row.id, why))
             }
             Pick::Several(candidates) => {
                 let mut several = Vec::new();
                 for candidate in candidates {
-                    let row = self.session_row(candidate.session).await?;
+                    let row = self.sessions().row(candidate.session).await?;
                     several.push(Meant { row, candidate });
                 }
                 Ok(FoundDestination::Several(several))

@@ -1,11 +1,11 @@
 //! Search for messages, in every session that a user may see.
 
-use super::{Broker, Error, Target};
+use super::{Error, Target, Transcripts};
 use crate::boxed::boxed;
 use domain::user::UserId;
 use store::Found;
 
-impl Broker {
+impl Transcripts<'_> {
     /// Returns messages with any word of a text, the best first, and of equally good ones the
     /// latest.
     ///
@@ -22,10 +22,10 @@ impl Broker {
         limit: usize,
     ) -> Result<Vec<Found>, Error> {
         let agent = match target {
-            Some(target) => Some(self.find(user, target).await?.0.agent.id),
+            Some(target) => Some(self.agents().find(user, target).await?.0.agent.id),
             None => None,
         };
-        let clearance = self.clearance(user).await?;
+        let clearance = self.access().clearance(user).await?;
         Ok(self.store().search(&clearance, agent, text, limit).await?)
     }
 }

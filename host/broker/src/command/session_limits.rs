@@ -1,7 +1,7 @@
 //! The limits of a definition on how much one session is for: its messages, and its idle time.
 
 use super::messages::Accepting;
-use super::{Broker, Error};
+use super::{Error, Sessions};
 use domain::definition::Definition;
 use domain::session::CHAT;
 use domain::time::Timestamp;
@@ -12,17 +12,14 @@ fn has_limits(definition: &Definition) -> bool {
     definition.max_session_messages.is_some() || definition.session_timeout.is_some()
 }
 
-impl Broker {
+impl Sessions<'_> {
     /// Returns the guards under which a session accepts one more message by the limits of its
     /// definition; none without such limits. A session with a turn in progress, or with waiting
     /// inputs, is not idle.
     ///
     /// A chat that was chosen for the message (no session was named) does not expire: the sender
     /// could not choose another one.
-    pub(super) async fn session_limits(
-        &self,
-        accepting: &Accepting<'_>,
-    ) -> Result<Vec<Guard>, Error> {
+    pub(super) async fn limits(&self, accepting: &Accepting<'_>) -> Result<Vec<Guard>, Error> {
         let catalogue = self.core.served().catalogue.clone();
         // Most hosts have no such limits, and read nothing for them.
         if !catalogue.definitions().any(|it| has_limits(it)) {

@@ -1,8 +1,9 @@
 //! Sessions in numbers.
 
-use super::{Broker, Error, Target};
+use super::{Error, Sessions, Target};
 use crate::boxed::boxed;
-use crate::driver::{DriverError, load_run};
+use crate::shared::DriverError;
+use crate::shared::runs::load_run;
 use domain::agent::Agent;
 use domain::compaction::Mark;
 use domain::id::{RunId, SessionId};
@@ -35,19 +36,19 @@ pub struct WindowFill {
     pub window: u64,
 }
 
-impl Broker {
+impl Sessions<'_> {
     /// Returns a session in numbers, for a user who may see it.
     ///
     /// # Errors
     /// There is no such session, or the user may not see it.
     #[boxed]
-    pub async fn session_numbers(
+    pub async fn numbers(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
     ) -> Result<SessionNumbers, Error> {
-        let (row, agent) = self.session_of(user, target, session).await?;
+        let (row, agent) = self.visible(user, target, session).await?;
         let counts = self.store().session_stats(session).await?;
         let usage = UsageFilter {
             from: Day::from_time(row.created_at),

@@ -1,16 +1,16 @@
 //! Commands on sessions: show one, list them, save a half-filled widget.
 
-use super::error::invalid;
-pub(super) use super::guards::allowed;
-use super::quota::passed_limit;
-use super::{Broker, Error, SessionView, Target};
+use super::{Error, SessionView, Sessions, Target};
 use crate::boxed::boxed;
-use crate::driver::load_run;
 use crate::journal::Context;
 use crate::refusals::{
     agent_archived, conversation_taken, not_suspended, session_closed, session_not_found,
     session_purged,
 };
+use crate::shared::error::invalid;
+pub(super) use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
+use crate::shared::runs::load_run;
 use domain::agent::Agent;
 use domain::agent::milestones::questions;
 use domain::event::{Event, Recorded, UiSaved};
@@ -35,7 +35,7 @@ const MESSAGES_MAX: u64 = 1_000;
 /// Number of items that an inspection of a session shows at most.
 const ITEMS_SHOWN: usize = 200;
 
-impl Broker {
+impl Sessions<'_> {
     /// Returns an agent's sessions, the most recently updated first, after a place between them.
     ///
     /// Users whose role shows only their own sessions get those.
@@ -43,7 +43,7 @@ impl Broker {
     /// # Errors
     /// There is no such agent.
     #[boxed]
-    pub async fn sessions(
+    pub async fn list(
         &self,
         user: &UserId,
         target: &Target,
@@ -51,7 +51,7 @@ impl Broker {
         after: Option<(Timestamp, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
-        let (agent, role) = self.find(user, target).await?;
+        let (agent, role) = self.agents().find(user, target).await?;
         let filter = if role.sees_all_sessions() {
             filter
         } else {
@@ -73,7 +73,7 @@ impl Broker {
     /// # Errors
     /// There is no such agent.
     #[boxed]
-    pub async fn history(
+    pub async fn ended(
         &self,
         user: &UserId,
         target: &Target,
@@ -81,7 +81,7 @@ impl Broker {
         after: Option<(Timestamp, SessionId)>,
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
-        let (agent, role) = self.find(user, target).await?;
+        let (agent, role) = self.agents().find(user, target).await?;
         let sees_all = role.sees_all_sessions();
         let filter = HistoryFilter {
             user: if sees_all { of } else { Some(user.clone()) },
@@ -97,13 +97,13 @@ impl Broker {
     /// Returns the sessions that a user began, with every agent that they are assigned to, the
     /// latest first.
     #[boxed]
-    pub async fn sessions_of(
+    pub async fn of_user(
         &self,
         user: &UserId,
         filter: UserSessionFilter,
         limit: usize,
     ) -> Result<Vec<SessionRow>, Error> {
-        let clearance = self.clearance(user).await?;
+        let clearance = self.access().clearance(user).await?;
         let found = self.store().sessions_of_user(&clearance, filter, limit);
         Ok(found.await?)
     }
@@ -146,7 +146,7 @@ impl Broker {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Recorded>, Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.visible(user, target, session).await?;
         Ok(self.store().items(row.id, after, limit).await?)
     }
 
@@ -158,7 +158,7 @@ impl Broker {
     /// # Errors
     /// There is no such session.
     #[boxed]
-    pub async fn session(
+    pub async fn get(
         &self,
         user: &UserId,
         target: &Target,
@@ -166,7 +166,7 @@ impl Broker {
         messages: Option<(u64, u64)>,
     ) -> Result<SessionView, Error> {
         let position = *self.store().durable().borrow();
-        let (row, agent) = self.session_of(user, target, session).await?;
+        let (row, agent) = self.visible(user, target, session).await?;
         let quarantined = self.core.quarantine.get(row.id);
         let run = self.shown_run(&row, quarantined.is_some()).await?;
         let head = run.as_ref().map_or(row.head_message, Run::head);
@@ -240,19 +240,20 @@ impl Broker {
     }
 
     /// Returns a session, whoever may see it.
-    pub(super) async fn session_row(&self, session: SessionId) -> Result<SessionRow, Error> {
+    pub(super) async fn row(&self, session: SessionId) -> Result<SessionRow, Error> {
         let row = self.store().session(session).await?;
         row.ok_or_else(|| session_not_found(session).into())
     }
 
     /// Returns a session that a user may see, and its agent.
-    pub(super) async fn session_of(
+    pub(super) async fn visible(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
     ) -> Result<(SessionRow, Agent), Error> {
-        let (found, row) = tokio::join!(self.find(user, target), self.store().session(session));
+        let agents = self.agents();
+        let (found, row) = tokio::join!(agents.find(user, target), self.store().session(session));
         let (agent, role) = found?;
         visible(row?, agent.agent.id, user, role, session)
             .map(|row| (row, agent.agent))
@@ -262,7 +263,7 @@ impl Broker {
     /// Returns a session for a command in it.
     ///
     /// Checks the user's role, the operator's rules, and that the agent takes words.
-    pub(super) async fn session_for(
+    pub(super) async fn for_command(
         &self,
         user: &UserId,
         target: &Target,
@@ -273,16 +274,16 @@ impl Broker {
             .map(|(row, _)| row)
     }
 
-    /// Returns a session for words in it, like [`Self::session_for`], if its agent's definition was
+    /// Returns a session for words in it, like [`Self::for_command`], if its agent's definition was
     /// not taken away.
-    pub(super) async fn session_for_words(
+    pub(super) async fn for_words(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
     ) -> Result<SessionRow, Error> {
         let (row, agent) = self.commanded(user, target, session).await?;
-        self.has_definition(&agent)?;
+        self.access().has_definition(&agent)?;
         Ok(row)
     }
 
@@ -292,19 +293,20 @@ impl Broker {
         target: &Target,
         session: SessionId,
     ) -> Result<(SessionRow, AgentRow), Error> {
-        let (found, row) = tokio::join!(self.find(user, target), self.store().session(session));
+        let agents = self.agents();
+        let (found, row) = tokio::join!(agents.find(user, target), self.store().session(session));
         let (agent, role) = found?;
         let row = visible(row?, agent.agent.id, user, role, session)?;
         role.permits(Right::Interact)?;
-        self.may_command(user, agent.agent.path.as_str())?;
+        self.access().may_command(user, agent.agent.path.as_str())?;
         if !agent.active {
             return Err(agent_archived(agent.agent.id).into());
         }
-        self.takes_words(&agent).await?;
+        self.access().takes_words(&agent).await?;
         Ok((row, agent))
     }
 
-    /// Finds the session that a message is for, like [`Self::session_for_words`], but with one read
+    /// Finds the session that a message is for, like [`Self::for_words`], but with one read
     /// of the store if nothing prevents the message.
     pub(super) async fn addressee(
         &self,
@@ -319,16 +321,16 @@ impl Broker {
             return Ok(door.addressee);
         }
         // The rows themselves show the reason for a refusal.
-        let row = self.session_for_words(user, target, session).await?;
+        let row = self.for_words(user, target, session).await?;
         Ok(Addressee::from(&row))
     }
 
-    /// Tells whether everything that [`Self::session_for_words`] asks of a message's sender holds.
+    /// Tells whether everything that [`Self::for_words`] asks of a message's sender holds.
     fn lets_in(&self, user: &UserId, door: &Door) -> bool {
-        self.may_see(user, &door.path)
+        self.access().may_see(user, &door.path)
             && (door.role.sees_all_sessions() || door.user_id == *user)
             && door.role.permits(Right::Interact).is_ok()
-            && self.may_command(user, &door.path).is_ok()
+            && self.access().may_command(user, &door.path).is_ok()
             && !door.kind.is_ephemeral()
             && self
                 .core
@@ -353,14 +355,14 @@ impl Broker {
         call: OperationId,
         partial_state: Value,
     ) -> Result<SessionView, Error> {
-        let row = self.session_for(user, target, session).await?;
+        let row = self.for_command(user, target, session).await?;
         if partial_state.to_string().len() > PARTIAL_STATE_BYTES_MAX {
             return Err(invalid(
                 format!("at most {PARTIAL_STATE_BYTES_MAX} bytes are kept"),
                 "/widget_partial_state",
             ));
         }
-        let (row, agent) = self.session_of(user, target, row.id).await?;
+        let (row, agent) = self.visible(user, target, row.id).await?;
         let waits = agent
             .active_session
             .iter()
@@ -387,10 +389,10 @@ impl Broker {
                 Expected::Any,
                 vec![context.event(Event::UiSaved(saved))],
             );
-        commit.guards.extend(self.may_store(user));
+        commit.guards.extend(self.access().may_store(user));
         match self.store().commit(commit).await {
             Ok(_) => {
-                self.session(user, &Target::Agent(row.agent), session, None)
+                self.get(user, &Target::Agent(row.agent), session, None)
                     .await
             }
             Err(CommitError::Conflict(conflict)) => {
@@ -398,7 +400,7 @@ impl Broker {
                     return Err(refusal.into());
                 }
                 // A user who lost the right to it gets that error instead.
-                self.session_for(user, &Target::Agent(row.agent), session)
+                self.for_command(user, &Target::Agent(row.agent), session)
                     .await?;
                 Err(session_closed().into())
             }

@@ -4,7 +4,7 @@
 //! record of its own. It is recorded in the commit of the switch: a crash cannot separate the
 //! user's message from the way back.
 
-use super::{Broker, Error};
+use super::{Error, Switches};
 use crate::refusals::same_session;
 use domain::event::{Event, SessionAttributed};
 use domain::id::{AgentId, InputId, RunId, SessionId, Stream};
@@ -147,7 +147,7 @@ impl Sought {
     }
 }
 
-impl Broker {
+impl Switches<'_> {
     /// Returns the first message of a session since its user switched to it.
     pub(super) async fn first_since(
         &self,

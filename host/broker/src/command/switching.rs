@@ -1,16 +1,14 @@
 //! Switching: a user continues with another agent, and returns with a summary.
 
 use super::driver_answer::answered;
-use super::error::invalid;
-use super::guards::allowed;
 use super::labels::while_idle;
 use super::once::{Once, lands};
 use super::quarantine::driven;
 use super::route::{Answered, Routing};
 use super::switch_origin::{Leaving, SWITCHED_FROM, SwitchOrigin};
 use super::{
-    Address, Broker, By, Error, InputReceipt, NewSession, PostOutcome, PostRouted, Request, Routed,
-    Target,
+    Address, By, Error, InputReceipt, NewSession, PostOutcome, PostRouted, Request, Routed,
+    Switches, Target,
 };
 use crate::boxed::boxed;
 use crate::come_back::{ComeBack, Returned};
@@ -19,6 +17,8 @@ use crate::refusals::{
     agent_not_found, changing, not_switched, run_open, run_open_there, session_closed,
     session_structured,
 };
+use crate::shared::error::invalid;
+use crate::shared::guards::allowed;
 use crate::signal::Signal;
 use domain::event::{Event, SessionAttributed};
 use domain::id::{AgentId, SessionId, Stream};
@@ -70,7 +70,7 @@ enum SwitchedBefore {
     Said(Answered),
 }
 
-impl Broker {
+impl Switches<'_> {
     /// Takes a user from a chat to their latest chat with another agent, or to a new one, with a
     /// message.
     ///
@@ -82,7 +82,7 @@ impl Broker {
     /// itself; without a message, a turn is in progress there; the user has no right to it; those
     /// of posting a message.
     #[boxed]
-    pub async fn switch<'a>(
+    pub async fn to<'a>(
         &'a self,
         by: By<'a>,
         target: &Target,
@@ -96,14 +96,14 @@ impl Broker {
             "content": switch.content,
         });
         let request = Request::of(by, &asked)?;
-        let act = self.try_switching(by.user, target, session, switch, request.as_ref());
-        match self.once(request.as_ref(), act).await? {
+        let act = self.try_going(by.user, target, session, switch, request.as_ref());
+        match self.requests().once(request.as_ref(), act).await? {
             Once::Now(switched) => Ok(switched),
             Once::Before(before) => self.switched_before(before).await,
         }
     }
 
-    async fn try_switching(
+    async fn try_going(
         &self,
         user: &UserId,
         target: &Target,
@@ -111,7 +111,7 @@ impl Broker {
         switch: Switch,
         request: Option<&Request>,
     ) -> Result<Switched, Error> {
-        let from = self.session_for(user, target, session).await?;
+        let from = self.sessions().for_command(user, target, session).await?;
         require_chat(&from, "only chats are switched from")?;
         let leaving = Leaving {
             session: from.id,
@@ -132,11 +132,11 @@ impl Broker {
             SwitchedBefore::Opened(session) => (session, true),
             SwitchedBefore::Went { went_to } => (went_to, false),
             SwitchedBefore::Said(answered) => {
-                return switched_with(self.routed_before(answered).await?);
+                return switched_with(self.messages().routed_before(answered).await?);
             }
         };
         Ok(Switched {
-            agent: self.session_row(session).await?.agent,
+            agent: self.sessions().row(session).await?.agent,
             session,
             is_new,
             said: None,
@@ -162,7 +162,7 @@ impl Broker {
             user: user.clone(),
             idempotency_key: None,
         };
-        if self.checked(&command)?.is_some() {
+        if self.messages().checked(&command)?.is_some() {
             let reported = "a directive of the queue is no message to an agent: send it when you are \
                         there";
             return Err(invalid(reported, "/content"));
@@ -173,7 +173,7 @@ impl Broker {
             leaving: Some(leaving),
             arriving: None,
         };
-        switched_with(self.route(command, routing).await?)
+        switched_with(self.messages().route(command, routing).await?)
     }
 
     /// Switches a user to another agent without a message.
@@ -185,10 +185,10 @@ impl Broker {
         request: Option<&Request>,
     ) -> Result<Switched, Error> {
         let to = Address::Agent(agent.clone());
-        let Some((there, _)) = self.where_to(user, &to, "").await? else {
+        let Some((there, _)) = self.messages().where_to(user, &to, "").await? else {
             return self.open_there(user, leaving, agent, request).await;
         };
-        let agent = self.session_row(there).await?.agent;
+        let agent = self.sessions().row(there).await?.agent;
         let switched = Switched {
             agent,
             session: there,
@@ -197,10 +197,13 @@ impl Broker {
         };
         let remembered = json!({ "went_to": there });
         for _ in 0..TRIES_MAX {
-            let row = self.session_for(user, &Target::Agent(agent), there).await?;
+            let row = self
+                .sessions()
+                .for_command(user, &Target::Agent(agent), there)
+                .await?;
             let now = self.core.now();
             let Some(noted) = leaving.to(&row, None, now)? else {
-                self.note_for(user, request, &remembered).await?;
+                self.requests().note_for(user, request, &remembered).await?;
                 return Ok(switched);
             };
             // Later messages could not be told apart from those of the turn in progress.
@@ -208,7 +211,7 @@ impl Broker {
                 return Err(run_open_there().into());
             }
             let mut commit = while_idle(&row, noted, user, now);
-            commit.guards.extend(self.may_store(user));
+            commit.guards.extend(self.access().may_store(user));
             commit.key = request.map(|request| request.answered(&remembered));
             if lands(self.store().commit(commit).await)? {
                 return Ok(switched);
@@ -228,7 +231,10 @@ impl Broker {
             session_type: Some(CHAT.to_owned()),
             ..NewSession::of(agent, user.clone())
         };
-        let (agent, session) = self.open_now(&command, request, Some(leaving)).await?;
+        let (agent, session) = self
+            .sessions()
+            .open_now(&command, request, Some(leaving))
+            .await?;
         Ok(Switched {
             agent,
             session,
@@ -252,32 +258,36 @@ impl Broker {
     /// of the two; the session that they came from is no longer an open chat; the user has no right
     /// to it.
     #[boxed]
-    pub async fn switch_back<'a>(
+    pub async fn back<'a>(
         &'a self,
         by: By<'a>,
         target: &Target,
         session: SessionId,
     ) -> Result<Returned, Error> {
         let request = Request::of(by, &json!({ "return": session, "target": target.named() }))?;
-        let act = self.try_switching_back(by, target, session, request.clone());
-        Ok(self.once(request.as_ref(), act).await?.either())
+        let act = self.try_going_back(by, target, session, request.clone());
+        Ok(self.requests().once(request.as_ref(), act).await?.either())
     }
 
-    async fn try_switching_back(
+    async fn try_going_back(
         &self,
         by: By<'_>,
         target: &Target,
         session: SessionId,
         request: Option<Request>,
     ) -> Result<Returned, Error> {
-        let row = self.session_for(by.user, target, session).await?;
+        let row = self
+            .sessions()
+            .for_command(by.user, target, session)
+            .await?;
         let outcome = SwitchOrigin::of(&row).ok_or_else(not_switched)?;
         let back_at = Target::Agent(outcome.agent_id);
         let origin = self
-            .session_for(by.user, &back_at, outcome.session_id)
+            .sessions()
+            .for_command(by.user, &back_at, outcome.session_id)
             .await?;
         require_chat(&origin, "only chats are returned to")?;
-        driven(&self.core, origin.id)?;
+        driven(self.core, origin.id)?;
         if self.is_at_work(&row, self.core.now()).await? {
             return Err(run_open().into());
         }
@@ -306,7 +316,7 @@ impl Broker {
             done,
         };
         self.core.signal(origin.id, signal).await;
-        answered(&self.core, begun).await
+        answered(self.core, begun).await
     }
 
     /// Takes a user back who said nothing meanwhile: there is nothing to be summarised.
@@ -337,13 +347,16 @@ impl Broker {
                 Expected::Any,
                 vec![context.event(left)],
             );
-        commit.guards.extend(self.may_store(by.user));
+        commit.guards.extend(self.access().may_store(by.user));
         commit.key = request.map(|request| request.answered(&returned));
         match self.store().commit(commit).await {
             Ok(_) => Ok(returned),
             Err(CommitError::Conflict(conflict)) => {
                 let target = Target::Agent(row.agent);
-                Err(self.changed(by.user, &target, row.id, conflict).await)
+                Err(self
+                    .sessions()
+                    .changed(by.user, &target, row.id, conflict)
+                    .await)
             }
             Err(error) => Err(error.into()),
         }

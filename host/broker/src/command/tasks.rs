@@ -1,14 +1,15 @@
 //! Tasks: work that agents handed to each other, listed, summed up and cancelled.
 
 use super::ending::CANCEL_REASON;
-use super::guards::allowed;
 use super::once::lands;
 use super::reason::checked_reason;
 use super::sessions::visible;
-use super::{Broker, Error, Target};
+use super::{Error, Target, Tasks};
 use crate::boxed::boxed;
-use crate::driver::{drawn_by_work, load_caller, wake_blocked};
 use crate::journal::Context;
+use crate::shared::blocked::wake_blocked;
+use crate::shared::guards::allowed;
+use crate::shared::runs::{drawn_by_work, load_caller};
 use crate::signal::Aborted;
 use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::{Event, InputCancelled, RunSettled};
@@ -49,10 +50,10 @@ pub struct TaskList {
     pub next: Option<(Timestamp, OperationId)>,
 }
 
-impl Broker {
+impl Tasks<'_> {
     /// Returns a page of tasks.
     #[boxed]
-    pub async fn tasks(&self, query: TaskQuery) -> Result<TaskList, Error> {
+    pub async fn list(&self, query: TaskQuery) -> Result<TaskList, Error> {
         let TaskQuery {
             filter,
             status,
@@ -92,7 +93,7 @@ impl Broker {
     /// # Errors
     /// There is no such task, or the user does not see it. Without a user every task is seen.
     #[boxed]
-    pub async fn task(&self, id: OperationId, user: Option<&UserId>) -> Result<TaskRow, Error> {
+    pub async fn get(&self, id: OperationId, user: Option<&UserId>) -> Result<TaskRow, Error> {
         let row = self.store().task(id, user).await?;
         row.filter(|row| self.shows(user, row))
             .ok_or_else(|| task_not_found(id))
@@ -100,13 +101,13 @@ impl Broker {
 
     /// Sums tasks up by target and operation.
     #[boxed]
-    pub async fn task_stats(&self, filter: TaskFilter) -> Result<TaskStats, Error> {
+    pub async fn stats(&self, filter: TaskFilter) -> Result<TaskStats, Error> {
         let hidden = match &filter.user {
-            Some(user) if self.is_ruled(user) => {
+            Some(user) if self.access().is_ruled(user) => {
                 let callers = self.store().task_callers(user).await?;
                 let hidden = callers
                     .into_iter()
-                    .filter(|(_, path)| !self.may_see(user, path));
+                    .filter(|(_, path)| !self.access().may_see(user, path));
                 hidden.map(|(agent, _)| agent).collect()
             }
             _ => Vec::new(),
@@ -120,14 +121,14 @@ impl Broker {
     /// There is no such task, or the user does not see it, or may not cancel its caller's turn. Or
     /// the task has ended.
     #[boxed]
-    pub async fn cancel_task(
+    pub async fn cancel(
         &self,
         user: &UserId,
         id: OperationId,
         reason: Option<String>,
     ) -> Result<TaskRow, Error> {
         let reason = checked_reason(reason, CANCEL_REASON)?;
-        let row = self.task(id, Some(user)).await?;
+        let row = self.get(id, Some(user)).await?;
         self.may_cancel(user, &row).await?;
         if row.status.is_end() {
             return Err(task_settled(row.status));
@@ -137,19 +138,19 @@ impl Broker {
         } else {
             self.settle_cancelled(user, &row).await?;
         }
-        self.task(id, Some(user)).await
+        self.get(id, Some(user)).await
     }
 
     /// Checks that a user may cancel the turn that handed a task over.
     async fn may_cancel(&self, user: &UserId, row: &TaskRow) -> Result<(), Error> {
         let target = Target::Agent(row.agent);
-        let found = self.find(user, &target).await;
+        let found = self.agents().find(user, &target).await;
         let (agent, role) = found.map_err(|error| hidden(error, row.id))?;
         let session = self.store().session(row.session).await?;
         visible(session, row.agent, user, role, row.session)
             .map_err(|refusal| hidden(refusal.into(), row.id))?;
         role.permits(Right::Interact)?;
-        Ok(self.may_command(user, agent.agent.path.as_str())?)
+        Ok(self.access().may_command(user, agent.agent.path.as_str())?)
     }
 
     /// Settles the operation that waits for a task. The session that does the work finds that no
@@ -193,7 +194,11 @@ impl Broker {
         reason: String,
     ) -> Result<(), Error> {
         if row.child.is_some() {
-            return match self.abort(row.to_session, reason, Commit::new()).await? {
+            return match self
+                .runs()
+                .abort(row.to_session, reason, Commit::new())
+                .await?
+            {
                 Aborted::Ended => Ok(()),
                 Aborted::NoneOpen | Aborted::Outdated => Err(task_settled(TaskStatus::Completed)),
             };
@@ -218,7 +223,7 @@ impl Broker {
         if !lands(self.core.commit_work(row.to_session, commit).await)? {
             return Err(task_settled(TaskStatus::Running));
         }
-        wake_blocked(&self.core, row.input).await;
+        wake_blocked(self.core, row.input).await;
         Ok(())
     }
 
@@ -228,7 +233,7 @@ impl Broker {
         user.is_none_or(|user| {
             row.agent_path
                 .as_deref()
-                .is_none_or(|path| self.may_see(user, path))
+                .is_none_or(|path| self.access().may_see(user, path))
         })
     }
 }

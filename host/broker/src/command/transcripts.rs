@@ -1,13 +1,13 @@
 //! Sessions as files: export one as JSON lines, import one.
 
-use super::error::invalid;
-use super::guards::allowed;
-use super::quota::passed_limit;
-use super::{Broker, By, Error, Request, Target};
+use super::{By, Error, Request, Target, Transcripts};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{export_too_large, not_exportable, turn_conflict};
+use crate::shared::error::invalid;
+use crate::shared::guards::allowed;
+use crate::shared::guards::passed_limit;
 use domain::agent::Agent;
 use domain::agent::configure::check_name;
 use domain::digest::Digest;
@@ -68,7 +68,7 @@ pub struct ImportedSession {
     pub passed_over: Vec<String>,
 }
 
-impl Broker {
+impl Transcripts<'_> {
     /// Returns a session as a file. The same session gives the same bytes.
     ///
     /// In pi's dialect it has all of the session's tree that the user sees, in aix's its thread.
@@ -76,16 +76,16 @@ impl Broker {
     /// # Errors
     /// The session does not exist; it is too large for a file; a part of it fits in no line.
     #[boxed]
-    pub async fn export_session(
+    pub async fn export(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
         dialect: Dialect,
     ) -> Result<Vec<u8>, Error> {
-        let (row, agent) = self.session_of(user, target, session).await?;
+        let (row, agent) = self.sessions().visible(user, target, session).await?;
         let tree_of = match dialect {
-            Dialect::Pi => Some(self.clearance(user).await?),
+            Dialect::Pi => Some(self.access().clearance(user).await?),
             Dialect::Aix => None,
         };
         let TurnBundle { turns, blobs } = match row.head {
@@ -135,7 +135,7 @@ impl Broker {
     /// The file cannot be read; one of its turns exists here with other content; the user has no
     /// right to it.
     #[boxed]
-    pub async fn import_session<'a>(
+    pub async fn import<'a>(
         &'a self,
         by: By<'a>,
         command: ImportSession,
@@ -146,7 +146,7 @@ impl Broker {
             &json!({ "import_session": target.named(), "file": Digest::of(&file).hex() }),
         )?;
         let act = self.try_importing(by.user, &target, file, request.as_ref());
-        Ok(self.once(request.as_ref(), act).await?.either())
+        Ok(self.requests().once(request.as_ref(), act).await?.either())
     }
 
     /// Checks that a user may import a session, before all of its file is there.
@@ -155,7 +155,7 @@ impl Broker {
     /// The agent does not exist, it is archived, or the user has no right to it.
     #[boxed]
     pub async fn may_import(&self, user: &UserId, target: &Target) -> Result<(), Error> {
-        self.may_begin(user, target).await
+        self.sessions().may_begin(user, target).await
     }
 
     async fn try_importing(
@@ -165,7 +165,10 @@ impl Broker {
         file: Vec<u8>,
         request: Option<&Request>,
     ) -> Result<ImportedSession, Error> {
-        let (found, _) = self.find_for(user, target, Right::Interact).await?;
+        let (found, _) = self
+            .agents()
+            .find_for(user, target, Right::Interact)
+            .await?;
         let agent = found.agent;
         let (dialect, reading) = read_file(file, &agent).await?;
         let Transcript {
@@ -238,7 +241,7 @@ impl Broker {
             }
             CommitError::Conflict(conflict) => match passed_limit(&conflict.clash) {
                 Some(refusal) => refusal.into(),
-                None => self.not_begun(user, target).await,
+                None => self.sessions().not_begun(user, target).await,
             },
             error => error.into(),
         }
@@ -259,7 +262,7 @@ impl Broker {
         for chunk in chunks {
             let events = carrying.turns_imported(&chunk).into_iter().collect();
             let mut commit = carrying.commit(events);
-            commit.guards.extend(self.may_store(carrying.user));
+            commit.guards.extend(self.access().may_store(carrying.user));
             commit.blobs = carrying.new_blobs(&chunk, &mut stored);
             commits.push(commit);
         }
@@ -268,7 +271,7 @@ impl Broker {
         let mut commit = carrying.commit(events);
         commit
             .guards
-            .extend(self.may_open(carrying.user, carrying.now));
+            .extend(self.access().may_open(carrying.user, carrying.now));
         commit.blobs = carrying.new_blobs(&last, &mut stored);
         commit.key = key.cloned();
         commits.push(commit);

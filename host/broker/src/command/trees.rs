@@ -1,13 +1,13 @@
 //! The tree of turns: show a turn or a session's tree, compare two threads, fork a session.
 
-use super::error::invalid;
-use super::guards::allowed;
 use super::opening::check_label;
-use super::{Broker, By, Error, Request, SessionView, Target};
+use super::{By, Error, Request, SessionView, Sessions, Target, Transcripts};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::journal::Context;
 use crate::refusals::{changing, session_not_found, thread_empty, threads_apart, turn_not_found};
+use crate::shared::error::invalid;
+use crate::shared::guards::allowed;
 use domain::event::{Event, SessionOpened};
 use domain::id::{AgentId, SessionId, Stream, TurnId};
 use domain::message::MessageId;
@@ -40,14 +40,14 @@ pub enum Other {
     Turn(TurnId),
 }
 
-impl Broker {
+impl Transcripts<'_> {
     /// Returns a turn that a user sees through any of their sessions.
     ///
     /// # Errors
     /// There is no such turn, or they do not see it.
     #[boxed]
     pub async fn turn(&self, user: &UserId, turn: TurnId) -> Result<SeenTurn, Error> {
-        let clearance = self.clearance(user).await?;
+        let clearance = self.access().clearance(user).await?;
         let seen = self.store().seen_turn(&clearance, None, turn).await?;
         seen.ok_or_else(|| turn_not_found(turn).into())
     }
@@ -68,10 +68,10 @@ impl Broker {
         after: Option<TurnId>,
         limit: usize,
     ) -> Result<Vec<TreeTurn>, Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         match row.head {
             Some(head) => {
-                let clearance = self.clearance(user).await?;
+                let clearance = self.access().clearance(user).await?;
                 Ok(self.store().tree(&clearance, head, after, limit).await?)
             }
             None => Ok(Vec::new()),
@@ -91,10 +91,10 @@ impl Broker {
         session: SessionId,
         with: Other,
     ) -> Result<Parting, Error> {
-        let (row, _) = self.session_of(user, target, session).await?;
+        let (row, _) = self.sessions().visible(user, target, session).await?;
         let other = match with {
             Other::Turn(turn) => {
-                let clearance = self.clearance(user).await?;
+                let clearance = self.access().clearance(user).await?;
                 let seen = self.store().seen_turn(&clearance, None, turn).await?;
                 seen.ok_or_else(|| turn_not_found(turn).at("query:with"))?;
                 Some(turn)
@@ -103,7 +103,11 @@ impl Broker {
                 let not_found = || Error::from(session_not_found(other).at("query:with"));
                 let row = self.store().session(other).await?;
                 let agent = row.ok_or_else(not_found)?.agent;
-                match self.session_of(user, &Target::Agent(agent), other).await {
+                match self
+                    .sessions()
+                    .visible(user, &Target::Agent(agent), other)
+                    .await
+                {
                     Ok((row, _)) => row.head,
                     // A user does not learn which sessions another user's agent has.
                     Err(Error::Refused(_)) => return Err(not_found()),
@@ -143,9 +147,11 @@ impl Broker {
         let request = Request::of(by, &asked)?;
         let plan = || self.planned_fork(by.user, target, session, &fork);
         let (agent, forked) = self
+            .requests()
             .carry_out(request.as_ref(), "the session", plan)
             .await?;
-        self.session(by.user, &Target::Agent(agent), forked, None)
+        self.sessions()
+            .get(by.user, &Target::Agent(agent), forked, None)
             .await
     }
 
@@ -157,11 +163,12 @@ impl Broker {
         session: SessionId,
         fork: &Fork,
     ) -> Result<(Commit, (AgentId, SessionId)), Error> {
-        let row = self.session_for_words(user, target, session).await?;
+        let row = self.sessions().for_words(user, target, session).await?;
         check_label(fork.name.as_deref())?;
-        self.check_model_of_words(user, session, fork.model.as_deref())
+        self.models()
+            .check_for_words(user, session, fork.model.as_deref())
             .await?;
-        self.check_generation_of_fork(&row, fork).await?;
+        self.models().check_generation_of_fork(&row, fork).await?;
         let (head, through) = self.forked_at(user, &row, fork).await?;
         let now = self.core.now();
         let forked = fresh::session();
@@ -188,7 +195,7 @@ impl Broker {
                 Expected::New,
                 vec![context.event(Event::SessionOpened(opened))],
             );
-        commit.guards.extend(self.may_open(user, now));
+        commit.guards.extend(self.access().may_open(user, now));
         Ok((commit, (agent, forked)))
     }
 
@@ -205,7 +212,7 @@ impl Broker {
                 "/message",
             )),
             (Some(turn), None) => {
-                let clearance = self.clearance(user).await?;
+                let clearance = self.access().clearance(user).await?;
                 let showing = self
                     .store()
                     .session_showing(&clearance, Some(row.agent), turn);
@@ -233,7 +240,9 @@ impl Broker {
                 .ok_or_else(|| thread_empty().into()),
         }
     }
+}
 
+impl Sessions<'_> {
     /// Returns the reason why a commit that was to begin something did not land: the user lost the
     /// right to it, or another commit was quicker.
     pub(super) async fn not_begun(&self, user: &UserId, target: &Target) -> Error {

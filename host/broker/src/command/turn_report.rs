@@ -1,7 +1,7 @@
 //! The report of a turn that has ended: its calls, its tokens and its time, from the events of its
 //! run.
 
-use super::{Broker, Error};
+use super::{Error, Runs};
 use domain::event::{Event, RunEnded};
 use domain::id::{OperationId, RunId, Stream, TurnId};
 use domain::model::Usage;
@@ -205,9 +205,9 @@ fn is_result(outcome: &OperationOutcome) -> bool {
     }
 }
 
-impl Broker {
+impl Runs<'_> {
     /// Returns the report of a run that has ended.
-    pub(super) async fn turn_report(&self, row: &RunRow) -> Result<TurnReport, Error> {
+    pub(super) async fn report(&self, row: &RunRow) -> Result<TurnReport, Error> {
         let mut tally = Tally::default();
         let mut streams = false;
         let mut after = 0;

@@ -1,10 +1,10 @@
 //! The end of the open run on a command's request, in one commit with the command's own events: a
 //! crash cannot separate the two.
 
-use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
 use super::state::Driver;
 use crate::refusals::changing;
+use crate::shared::DriverError;
 use crate::signal::Aborted;
 use domain::run::end::Cause;
 use store::{Clash, Commit, CommitError};

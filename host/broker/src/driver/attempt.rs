@@ -4,7 +4,6 @@
 use super::budget::Affords;
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
 use super::reserve::Reserve;
 use super::state::Driver;
@@ -12,6 +11,7 @@ use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::{Afforded, AttemptPayer, Short, Wanted};
 use crate::performance::result::CommitExtras;
 use crate::refusals::changing;
+use crate::shared::DriverError;
 use crate::signal::Signal;
 use domain::budget::Amount;
 use domain::event::{BoundaryDecided, BoundaryVerdict, Event, RunStarted};

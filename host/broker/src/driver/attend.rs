@@ -1,12 +1,12 @@
 //! The operations of the open run: each is settled, performed or left to wait, and its result
 //! taken.
 
-use super::error::DriverError;
 use super::resolve::asking;
 use super::state::Driver;
 use crate::core::Core;
 use crate::performance::result::{CommitExtras, Performed, SegmentOutcome};
 use crate::performance::work::{Origin, Work};
+use crate::shared::DriverError;
 use crate::signal::Signal;
 use domain::event::RunStarted;
 use domain::id::OperationId;

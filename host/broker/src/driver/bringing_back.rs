@@ -5,12 +5,13 @@
 //! start, so that a crash changes nothing.
 
 use super::context::SessionContext;
-use super::error::DriverError;
 use super::state::Driver;
 use crate::come_back::{ComeBack, Returned};
-use crate::command::{Request, allowed};
 use crate::journal::Context;
 use crate::refusals::run_open_where_from;
+use crate::shared::DriverError;
+use crate::shared::Request;
+use crate::shared::guards::allowed;
 use domain::compaction::{Compaction, Return, estimated_tokens, summary_tokens_max};
 use domain::event::{Event, SessionAttributed};
 use domain::id::Stream;

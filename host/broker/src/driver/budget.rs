@@ -2,12 +2,13 @@
 
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
+use crate::shared::DriverError;
+use crate::shared::runs::drawn_by_work;
 use domain::account::{Accounts, spent_or_reserved};
 use domain::budget::{Amount, Available, Budget};
-use domain::event::{InputAccepted, RunStarted};
-use domain::operation::{Operation, Performer, Settlement};
-use store::{AccountGuard, Drawn, Guard, Store};
+use domain::event::InputAccepted;
+use domain::operation::{Operation, Settlement};
+use store::{AccountGuard, Drawn, Guard};
 
 /// The budget of a step.
 pub(super) struct Affords {
@@ -135,27 +136,6 @@ impl SessionContext {
         }
         Ok(())
     }
-}
-
-/// Returns the amount that others have drawn so far for work that an operation of a run handed
-/// over. None for any other operation.
-pub(crate) async fn drawn_by_work(
-    store: &Store,
-    started: &RunStarted,
-    operation: &Operation,
-) -> Result<Option<Amount>, DriverError> {
-    let Performer::Agent { input, .. } = operation.performer else {
-        return Ok(None);
-    };
-    let nothing = Available {
-        tokens: 0,
-        calls: 0,
-        cost_micros: None,
-    };
-    let accounts = started
-        .accounts()
-        .delegating(input, Budget::default(), nothing);
-    Ok(store.drawn(&accounts, None).await?.others.last().copied())
 }
 
 /// The accounts of a run that begins.

@@ -4,12 +4,12 @@ mod repeats;
 
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, at_once, failed, refused, simply};
 use crate::kept_results::{Lookup, WRITING_MAX, Writing};
 use crate::resolved_config::ResolvedConfig;
 use crate::serving::Offering;
+use crate::shared::DriverError;
 use crate::view::StepView;
 use domain::authority::{Denied, only_delegates};
 use domain::budget::Budget;

@@ -3,16 +3,16 @@
 use super::budget::{Begins, keep_of_one_message, of_earlier_work};
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
 use super::hinting::ToHint;
 use super::phase::{Phase, Starting};
 use super::queue::Opening;
 use super::sectioning::ToSection;
 use super::state::Driver;
 use crate::catalogue::Entry;
-use crate::command::{GENERATION, own_base};
 use crate::fresh;
+use crate::prompting::{GENERATION, own_base};
 use crate::resolved_config::Sealed;
+use crate::shared::DriverError;
 use domain::account::Accounts;
 use domain::agent::Agent;
 use domain::authority::{Denies, Permissions};

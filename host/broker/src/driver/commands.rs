@@ -4,13 +4,13 @@
 use super::calls::{Offer, is_of_model, object_of};
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
 use super::resolve::RequestingStep;
 use super::scope::{Scope, failed, simply};
 use super::state::Driver;
 use crate::performance::result::{CommitExtras, WantedCall};
 use crate::refusals::changing;
+use crate::shared::DriverError;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::Event;
 use domain::id::OperationId;

@@ -3,9 +3,7 @@
 
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::end::{Last, Wake, add, is_fruitless};
-use super::error::DriverError;
-use super::fold::snapshot;
+use super::end::{Last, Wake, is_fruitless};
 use super::memory::forgets;
 use super::phase::Phase;
 use super::session_events::{RunChange, session_events};
@@ -14,6 +12,9 @@ use crate::core::fresh;
 use crate::driver::handover::Sent;
 use crate::purge::rewrite;
 use crate::resolved_config::Sealed;
+use crate::shared::DriverError;
+use crate::shared::outbound_messages::add;
+use crate::shared::runs::snapshot;
 use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, right_for};
 use domain::event::{Event, InputAccepted, RunStepped};

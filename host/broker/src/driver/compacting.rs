@@ -9,14 +9,15 @@ mod step;
 use super::claim::Led;
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
-use super::fold::load_run;
 use super::phase::{Phase, Starting};
 use super::state::Driver;
-use crate::command::{Request, allowed};
 use crate::refusals::{
     changing, definition_gone, nothing_to_compact, run_open, session_closed, session_structured,
 };
+use crate::shared::DriverError;
+use crate::shared::Request;
+use crate::shared::guards::allowed;
+use crate::shared::runs::load_run;
 use domain::authority::Caller;
 use domain::compaction::{
     ATTEMPTS_MAX, Compacted, Compaction, Mark, cut, cut_turns, estimated_tokens, is_due,

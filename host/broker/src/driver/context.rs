@@ -4,10 +4,10 @@
 //! changed by the transitions alone.
 
 use super::driving::Driving;
-use super::error::DriverError;
 use super::scope::Scope;
 use crate::core::{Core, Limits};
 use crate::serving::Served;
+use crate::shared::DriverError;
 use domain::agent::Agent;
 use domain::event::InputAccepted;
 use domain::id::{InputId, SessionId};

@@ -1,10 +1,10 @@
 //! The record of a cut of a run's prompts. It is stored before the prompt is sent.
 
-use super::error::DriverError;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
 use super::state::Driver;
 use crate::performance::result::CommitExtras;
 use crate::refusals::changing;
+use crate::shared::DriverError;
 use domain::event::{Event, RunCut};
 use domain::id::OperationId;
 use domain::prompt_cut::PromptCut;

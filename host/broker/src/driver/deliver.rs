@@ -1,14 +1,14 @@
 //! Messages to the programs behind external agents, and their answers.
 
-use super::error::DriverError;
 use super::phase::Phase;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
 use super::scope::{Scope, failed, simply};
 use super::state::Driver;
-use crate::command::{AnswerAt, Request};
 use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::result::CommitExtras;
 use crate::refusals::changing;
+use crate::shared::DriverError;
+use crate::shared::{AnswerAt, Request};
 use crate::signal::{ExternalAnswer, ExternalSignal};
 use domain::authority::Denied;
 use domain::error_code::INVALID_ARGUMENTS;

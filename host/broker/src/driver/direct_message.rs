@@ -2,14 +2,14 @@
 //! result.
 
 use super::context::SessionContext;
-use super::error::DriverError;
-use super::fold::load_caller;
 use super::handover::{Handover, Place, Sent, To, Waits, full};
 use super::late_replies::{Late, LateReplyParts};
 use super::scope::{Scope, failed, refused, simply};
-use crate::command::{Broker, Error, Target, Whom as Found};
 use crate::core::fresh;
 use crate::journal::Context;
+use crate::shared::DriverError;
+use crate::shared::runs::load_caller;
+use crate::shared::{Broker, Error, Target, Whom as Found};
 use domain::agent::Agent;
 use domain::authority::Denied;
 use domain::budget::Budget;
@@ -325,7 +325,11 @@ impl SessionContext {
             core: self.core.clone(),
             is_unruled: false,
         };
-        let (agent, role, made) = match broker.find_or_make(user, &target, Right::Interact).await {
+        let (agent, role, made) = match broker
+            .agents()
+            .find_or_make(user, &target, Right::Interact)
+            .await
+        {
             Ok(Found::There(row, role)) => (row.agent, role, None),
             Ok(Found::New(created)) => {
                 match Agent::apply(None, &Event::AgentCreated((*created).clone())) {

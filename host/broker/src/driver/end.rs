@@ -3,14 +3,15 @@
 //! A run that leaves no turn is buried.
 
 use super::context::SessionContext;
-use super::error::DriverError;
-use super::fold::load_caller;
 use super::phase::Phase;
 use super::session_events::timed_out;
 use super::state::Driver;
 use crate::core::fresh;
 use crate::driver::late_replies::{Late, LateReplyParts};
 use crate::journal::Context;
+use crate::shared::DriverError;
+use crate::shared::outbound_messages::add;
+use crate::shared::runs::load_caller;
 use domain::agent::Agent;
 use domain::delegate::Hit;
 use domain::event::{Event, InputsDropped, RunEnded};
@@ -423,23 +424,6 @@ fn add_dead(commit: &mut Commit, run: &Run, reason: &str, context: &Context, tim
     let session = Stream::Session(run.started.session);
     for dead in put_aside(run, reason, time) {
         add(commit, session, context, Event::InputDead(dead));
-    }
-}
-
-/// Adds an event to a commit, behind those that its stream has in it already.
-pub(super) fn add(commit: &mut Commit, stream: Stream, context: &Context, event: Event) {
-    let event = context.event(event);
-    match commit
-        .appends
-        .iter_mut()
-        .find(|append| append.stream == stream)
-    {
-        Some(append) => append.events.push(event),
-        None => commit.appends.push(store::Append {
-            stream,
-            expected: Expected::Any,
-            events: vec![event],
-        }),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
 use crate::history::{SeenHistory, seen_by};
 use crate::resolved_config::{ResolvedConfig, Sealed};
+use crate::shared::DriverError;
 use crate::view::{LastRead, StepView};
 use domain::basis::{Basis, Documents, Scene};
 use domain::digest::Digest;

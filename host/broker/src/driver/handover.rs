@@ -3,11 +3,11 @@
 //! The work goes to a worker that is made for it, or to a session of an existing agent.
 
 use super::context::SessionContext;
-use super::error::DriverError;
 use super::scope::{Scope, failed, simply};
-use crate::command::allowed;
 use crate::core::fresh;
 use crate::journal::Context;
+use crate::shared::DriverError;
+use crate::shared::guards::allowed;
 use domain::agent::Agent;
 use domain::budget::{Available, Budget};
 use domain::definition::Definition;

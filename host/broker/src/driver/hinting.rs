@@ -4,7 +4,7 @@
 //! would repeat the search each time.
 
 use super::context::SessionContext;
-use super::error::DriverError;
+use crate::shared::DriverError;
 use domain::definition::{Definition, HintSettings};
 use domain::event::{InputAccepted, Source};
 use domain::hints::{Hint, choose};

@@ -9,7 +9,6 @@
 use super::commit::add_sent;
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
 use super::handover::Sent;
 use super::memory::forgets;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
@@ -18,6 +17,7 @@ use super::scope::{Scope, refused, simply};
 use super::state::Driver;
 use crate::purge::rewrite;
 use crate::refusals::changing;
+use crate::shared::DriverError;
 use domain::approval::{HOST, unasked};
 use domain::event::{Event, InputAccepted, RunSettled, Source};
 use domain::id::OperationId;

@@ -2,9 +2,9 @@
 //!
 //! A late reply becomes an input of the session that handed the work over.
 
-use super::error::DriverError;
-use super::fold::load_caller;
 use crate::core::{Core, fresh};
+use crate::shared::DriverError;
+use crate::shared::runs::load_caller;
 use domain::event::{Event, InputAccepted, InputDead, Source};
 use domain::id::InputId;
 use domain::limits::LATE_REPLIES_WAITING_MAX;

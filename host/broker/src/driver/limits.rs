@@ -2,10 +2,10 @@
 
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
-use super::fold::load_caller;
 use super::state::Driver;
 use crate::boxed::boxed;
+use crate::shared::DriverError;
+use crate::shared::runs::load_caller;
 use domain::agent::end_session::EXPIRED;
 use domain::error_code::TIMED_OUT;
 use domain::operation::{Operation, Performer};

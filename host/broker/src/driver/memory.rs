@@ -6,10 +6,10 @@
 //! decides whose memory is used, and from which session a note is taken.
 
 use super::context::SessionContext;
-use super::error::DriverError;
 use super::handover::{Handover, Sent, To, Waits};
 use super::scope::{Scope, failed, simply};
 use crate::journal::Context;
+use crate::shared::DriverError;
 use domain::budget::Budget;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{Event, NoteForgotten, NoteRemembered, Provenance};

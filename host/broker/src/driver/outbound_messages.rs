@@ -7,25 +7,21 @@
 //! one.
 
 use super::context::SessionContext;
-use super::end::add;
-use super::error::DriverError;
-use super::fold::load_caller;
 use super::state::Driver;
 use super::subscribers::Subscribers;
 use crate::boxed::boxed;
 use crate::journal::Context;
+use crate::shared::DriverError;
+use crate::shared::outbound_messages::{add, outbox};
+use crate::shared::runs::load_caller;
 use domain::connector::{
-    CHAT_OUTBOUND_MESSAGES_MAX, Destination, OUTBOUND_MESSAGES_MAX, Recipient, ReplyRoute,
+    CHAT_OUTBOUND_MESSAGES_MAX, Destination, OUTBOUND_MESSAGES_MAX, Recipient,
 };
-use domain::event::{
-    Event, InputAccepted, OutboundMessageOutcome, OutboundMessageQueued, OutboundMessageSettled,
-    Source,
-};
-use domain::id::{ConnectorId, InputId, SessionId, Stream};
+use domain::event::{Event, OutboundMessageOutcome, OutboundMessageSettled};
+use domain::id::{InputId, SessionId, Stream};
 use domain::operation::ReplyTo;
 use domain::run::Run;
 use domain::run::outward::{Outward, outward};
-use std::collections::BTreeSet;
 use store::Commit;
 
 /// Maximum number of callers, one above the other, among which the chat of a question is searched.
@@ -211,33 +207,4 @@ impl SessionContext {
         }
         Ok(())
     }
-}
-
-/// Reports to the chats of inputs that no turn will begin with them, once for each chat.
-pub(crate) fn tell_of_dead(commit: &mut Commit, dead: &[InputAccepted], context: &Context) {
-    let mut reported = BTreeSet::new();
-    for input in dead {
-        let Destination::Chat(recipient) = Source::destination([&input.source]) else {
-            continue;
-        };
-        if !reported.insert(recipient.route.clone()) {
-            continue;
-        }
-        let time = context.time;
-        let queued = OutboundMessageQueued::of_dead(&recipient, input.session, input.input, time);
-        if let Some(queued) = queued {
-            let stream = outbox(&recipient.route);
-            add(
-                commit,
-                stream,
-                context,
-                Event::OutboundMessageQueued(queued),
-            );
-        }
-    }
-}
-
-/// Returns the stream of the messages to a chat.
-fn outbox(route: &ReplyRoute) -> Stream {
-    Stream::Connector(ConnectorId::of_name(route.connector.as_str()))
 }

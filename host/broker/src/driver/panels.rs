@@ -4,9 +4,9 @@
 //! another, is shown those of the user's other open sessions, the latest ones.
 
 use super::context::SessionContext;
-use super::error::DriverError;
 use super::scope::{Scope, at_once, failed};
-use crate::command::Broker;
+use crate::shared::Broker;
+use crate::shared::DriverError;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::id::SessionId;
 use domain::message::Part;
@@ -54,7 +54,7 @@ impl SessionContext {
             core: self.core.clone(),
             is_unruled: false,
         };
-        let clearance = broker.clearance(&started.user_id).await?;
+        let clearance = broker.access().clearance(&started.user_id).await?;
         let open = UserSessionFilter {
             open: true,
             ..UserSessionFilter::default()

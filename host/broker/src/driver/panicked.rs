@@ -2,8 +2,8 @@
 //!
 //! It continues as after a restart of the process.
 
-use super::error::DriverError;
 use super::state::Driver;
+use crate::shared::DriverError;
 use domain::backoff::Backoff;
 use domain::run::end::Cause;
 use domain::run::recover::GIVEN_UP;

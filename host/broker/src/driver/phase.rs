@@ -4,8 +4,8 @@
 //! is decided again.
 
 use super::driving::{Driving, Owed};
-use super::error::DriverError;
 use crate::resolved_config::Sealed;
+use crate::shared::DriverError;
 use domain::event::InputAccepted;
 use domain::time::Timestamp;
 use store::{AgentRow, Expected, Guard, QueueGuard, SessionGuard, SessionRow};

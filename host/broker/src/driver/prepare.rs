@@ -2,13 +2,13 @@
 
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
 use super::frozen::{Frozen, OwnOf};
 use super::state::Driver;
 use crate::catalogue::Entry;
 use crate::engine::Component;
 use crate::fresh;
 use crate::resolved_config::ResolvedConfig;
+use crate::shared::DriverError;
 use domain::digest::{Digest, Salt};
 use domain::event::InputAccepted;
 use domain::role::AgentRole;

@@ -4,9 +4,9 @@
 //! present time.
 
 use super::context::SessionContext;
-use super::error::DriverError;
 use super::phase::Phase;
 use super::state::Driver;
+use crate::shared::DriverError;
 use domain::event::InputAccepted;
 use domain::id::InputId;
 use domain::queue::{Claims, Condition, OverflowNotice, Plan, PlannedTurn, Queue};

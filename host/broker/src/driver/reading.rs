@@ -5,12 +5,12 @@
 //! over twice. Nothing waits for the memory agent.
 
 use super::context::SessionContext;
-use super::end::add;
-use super::error::DriverError;
 use super::phase::Phase;
 use super::state::Driver;
 use crate::core::fresh;
 use crate::journal::Context;
+use crate::shared::DriverError;
+use crate::shared::outbound_messages::add;
 use domain::account::Accounts;
 use domain::agent::Agent;
 use domain::authority::Permissions;

@@ -1,18 +1,19 @@
 //! The small commits of a run: outcomes, starts and continuations of segments, answers, dead
 //! letters.
 
-use super::blocked::wake_blocked;
-use super::error::DriverError;
 use super::late_replies::waiting_for;
-use super::outbound_messages::tell_of_dead;
 use super::phase::Phase;
 use super::session_events::{Answered, RunChange, session_events};
 use super::state::Driver;
 use super::state::Failures;
-use crate::command::{AnswerAt, Request, allowed, may_store, room_for, uploaded};
-use crate::journal::Context;
+use crate::journal::{Context, uploaded};
 use crate::performance::result::CommitExtras;
 use crate::refusals::{changing, not_suspended};
+use crate::shared::DriverError;
+use crate::shared::blocked::wake_blocked;
+use crate::shared::guards::{allowed, may_store, room_for};
+use crate::shared::outbound_messages::tell_of_dead;
+use crate::shared::{AnswerAt, Request};
 use crate::signal::ClientAnswer;
 use domain::event::{Event, InputAccepted, InputDead, NewEvent, OperationStarted, RunSettled};
 use domain::file::full;

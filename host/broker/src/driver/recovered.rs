@@ -3,9 +3,9 @@
 //! It is recorded before any work is done again. A turn that ends the process each time would end
 //! every later one too. It is given up once isolation has found it (`isolation.rs`).
 
-use super::error::DriverError;
 use super::state::Driver;
 use crate::performance::result::CommitExtras;
+use crate::shared::DriverError;
 use domain::event::Event;
 use domain::run::intake::wakes;
 use domain::run::recover::{given_up, goes_on, recovered};

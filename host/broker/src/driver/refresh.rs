@@ -1,10 +1,10 @@
 //! The synchronisation of a driver's phase and its fold of the run with the store.
 
 use super::driving::Driving;
-use super::error::DriverError;
-use super::fold::{PAGE, catch_up, load_run};
 use super::phase::{Phase, Running};
 use super::state::Driver;
+use crate::shared::DriverError;
+use crate::shared::runs::{PAGE, catch_up, load_run};
 use domain::event::Event;
 use domain::id::{OperationId, RunId, Stream};
 use domain::time::Timestamp;

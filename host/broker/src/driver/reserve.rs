@@ -3,10 +3,10 @@
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::driving::THREAD_TOKENS_KEPT;
-use super::error::DriverError;
 use crate::performance::attempts::Short;
 use crate::performance::result::Thread;
 use crate::resolved_config::ResolvedConfig;
+use crate::shared::DriverError;
 use domain::budget::{Amount, Available};
 use domain::compaction::{estimated_tokens, parts_tokens, text_tokens};
 use domain::event::RunStarted;

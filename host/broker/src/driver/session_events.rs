@@ -2,9 +2,9 @@
 //!
 //! They report questions, answers, and the end of the session's time.
 
-use super::error::DriverError;
 use super::state::Driver;
 use crate::journal::Context;
+use crate::shared::DriverError;
 use domain::agent::Agent;
 use domain::agent::end_session::EXPIRED;
 use domain::agent::milestones::milestones;

@@ -2,7 +2,6 @@
 
 use super::context::SessionContext;
 use super::driving::Owed;
-use super::error::DriverError;
 use super::hinting::Hinted;
 use super::phase::Phase;
 use super::place::MessagePlace;
@@ -10,6 +9,7 @@ use super::sectioning::Sectioned;
 use super::ticket::StepTicket;
 use super::trouble::TroubleStreak;
 use crate::core::{Core, Mailbox, Seat};
+use crate::shared::DriverError;
 use crate::signal::Signal;
 use domain::id::{OperationId, TurnId};
 use std::sync::Arc;

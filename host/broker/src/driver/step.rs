@@ -3,7 +3,6 @@
 use super::commit::Plan;
 use super::context::SessionContext;
 use super::driving::Driving;
-use super::error::DriverError;
 use super::phase::Phase;
 use super::prepare::Prepared;
 use super::resolve::RequestingStep;
@@ -13,6 +12,7 @@ use super::ticket::{Seat, StepTicket, StepTurn, step_of};
 use crate::engine::{Admission, Component};
 use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::result::CommitExtras;
+use crate::shared::DriverError;
 use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, of_whom};
 use domain::backoff::Backoff;

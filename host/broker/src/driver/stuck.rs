@@ -2,11 +2,11 @@
 //!
 //! The operator is notified.
 
-use super::error::DriverError;
 use super::phase::Phase;
 use super::state::{Driver, Failures};
 use crate::core::Core;
 use crate::quarantine::{QuarantineCause, Quarantined};
+use crate::shared::DriverError;
 use domain::id::SessionId;
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,10 +8,10 @@
 //! user has to approve first (`driver/lasting.rs`).
 
 use super::context::SessionContext;
-use super::error::DriverError;
 use super::handover::Sent;
 use super::scope::{Scope, at_once, failed, simply};
 use crate::journal::Context;
+use crate::shared::DriverError;
 use domain::error_code::INVALID_ARGUMENTS;
 use domain::event::{Event, Source, TriggerDefined, TriggerOrigin, TriggerRemoved};
 use domain::id::{InputId, Stream};

@@ -3,10 +3,10 @@
 //! Otherwise the commit would be retried for ever.
 
 use super::driving::Driving;
-use super::error::DriverError;
 use super::phase::Phase;
 use super::state::{Driver, RefusedAttempt};
 use crate::performance::result::CommitExtras;
+use crate::shared::DriverError;
 use domain::event::Event;
 use domain::id::OperationId;
 use domain::operation::Settlement;

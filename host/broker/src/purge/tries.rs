@@ -1,6 +1,6 @@
 //! Retries of the parts of a purge, and the errors that do not stop other parts.
 
-use crate::command::Error;
+use crate::shared::Error;
 use domain::id::Stream;
 use std::time::Duration;
 use store::CommitError;

@@ -56,7 +56,7 @@ async fn make(broker: &Broker) -> Result<Arc<Definition>, (&'static str, String)
         user: ada(),
         idempotency_key: None,
     };
-    match broker.make_definition(command).await {
+    match broker.definitions().make(command).await {
         Ok(made) => Ok(made),
         Err(Error::Refused(refusal)) => Err((refusal.code.as_str(), refusal.message)),
         Err(other) => panic!("{other:?}"),
@@ -76,7 +76,8 @@ async fn what_users_say_of_their_definitions_is_bounded_in_bytes_together() {
     let operator = UserId::local();
     let third = id(3);
     host.broker
-        .remove_definition(By::from(&operator), &third, true)
+        .definitions()
+        .remove(By::from(&operator), &third, true)
         .await
         .unwrap();
     assert!(make(&host.broker).await.is_ok());
@@ -99,7 +100,11 @@ async fn another_configuration_shares_what_users_made_where_it_stays_as_it_is() 
     let broker = &host.broker;
     let made = make(broker).await.unwrap();
     let catalogue = Catalogue::clone(&broker.catalogue());
-    broker.replace_catalogue(catalogue).await.unwrap();
+    broker
+        .configuration()
+        .replace_catalogue(catalogue)
+        .await
+        .unwrap();
     let after = broker.catalogue();
     let after = after.definition(&made.agent_id).unwrap();
     assert!(Arc::ptr_eq(&made, after));
@@ -122,11 +127,14 @@ async fn what_a_user_said_of_a_definition_is_erased_when_it_is_removed() {
             user: user.clone(),
             idempotency_key: None,
         };
-        let made = broker.make_definition(command).await.unwrap();
+        let made = broker.definitions().make(command).await.unwrap();
         ids.push(made.agent_id.clone());
     }
-    let removed = broker.remove_definition(By::from(&user), &ids[0], false);
-    removed.await.unwrap();
+    let removed = broker
+        .definitions()
+        .remove(By::from(&user), &ids[0], false)
+        .await;
+    removed.unwrap();
     let filter = EventFilter::default();
     let events = broker.store().events(0, filter, 1_000).await.unwrap();
     let made: Vec<Option<&Event>> = events

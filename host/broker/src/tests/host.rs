@@ -154,12 +154,13 @@ impl Host {
             user: UserId::local(),
             idempotency_key: None,
         };
-        self.broker.post_message(message).await.unwrap().input
+        self.broker.messages().post(message).await.unwrap().input
     }
 
     /// Cancels the open turn. Returns whether one was open.
     pub(super) async fn cancel(&self) -> bool {
         self.broker
+            .runs()
             .cancel(By::from(&UserId::local()), &target(), self.session, None)
             .await
             .unwrap()
@@ -168,6 +169,7 @@ impl Host {
     /// Cancels the open turn, and takes back what waits.
     pub(super) async fn cancel_with_waiting(&self) -> Cancelled {
         self.broker
+            .runs()
             .cancel_with_waiting(By::from(&UserId::local()), &target(), self.session, None)
             .await
             .unwrap()
@@ -277,7 +279,7 @@ async fn start(dir: &Path, guest: &Runtime, time: &Arc<AtomicU64>, limits: &Valu
 
 async fn open(broker: &Broker) -> SessionId {
     let new = NewSession::of(target(), UserId::local());
-    broker.open_session(new).await.unwrap().row.id
+    broker.sessions().open(new).await.unwrap().row.id
 }
 
 fn gateway(dir: &Path) -> Gateway {

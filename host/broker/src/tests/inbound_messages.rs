@@ -65,7 +65,8 @@ fn words(text: &str, key: &str) -> PostRouted {
 async fn post(host: &Host, command: PostRouted, arriving: Arriving) -> RoutedReceipt {
     match host
         .broker
-        .post_inbound_message(command, arriving)
+        .messages()
+        .post_inbound(command, arriving)
         .await
         .unwrap()
     {
@@ -166,8 +167,12 @@ async fn the_key_of_another_id_stands_for_the_same_user() {
     let key = |text: &str| -> ConnectorKey { text.parse().unwrap() };
     let bind = async |text: &str| {
         let key = key(text);
-        let bound = host.broker.bind_connector(By::from(&ada), &ada, &key);
-        bound.await.unwrap();
+        let bound = host
+            .broker
+            .connectors()
+            .bind(By::from(&ada), &ada, &key)
+            .await;
+        bound.unwrap();
     };
     let user_of = async |text: &str| {
         let row = host.broker.store().connector_key(&key(text)).await;
@@ -175,8 +180,12 @@ async fn the_key_of_another_id_stands_for_the_same_user() {
     };
     let follow = async |before: &str, now: &str, key_before: KeyBefore| {
         let [before, now] = [key(before), key(now)];
-        let followed = host.broker.follow_connector_key(&before, &now, key_before);
-        followed.await.unwrap()
+        let followed = host
+            .broker
+            .connectors()
+            .follow_key(&before, &now, key_before)
+            .await;
+        followed.unwrap()
     };
     bind("telegram:group:-5").await;
     for _ in 0..2 {
@@ -210,13 +219,21 @@ async fn who_has_as_many_keys_as_there_may_be_is_not_lost_with_another_id() {
     let key = |n: usize| -> ConnectorKey { format!("whatsapp:{n}").parse().unwrap() };
     for n in 0..100 {
         let key = key(n);
-        let bound = host.broker.bind_connector(By::from(&ada), &ada, &key);
-        bound.await.unwrap();
+        let bound = host
+            .broker
+            .connectors()
+            .bind(By::from(&ada), &ada, &key)
+            .await;
+        bound.unwrap();
     }
     for (n, key_before) in [(0, KeyBefore::Ends), (1, KeyBefore::Stays)] {
         let [before, now] = [key(n), key(n + 1_000)];
-        let followed = host.broker.follow_connector_key(&before, &now, key_before);
-        assert_eq!(followed.await.unwrap(), Some(ada.clone()));
+        let followed = host
+            .broker
+            .connectors()
+            .follow_key(&before, &now, key_before)
+            .await;
+        assert_eq!(followed.unwrap(), Some(ada.clone()));
         let store = host.broker.store();
         assert!(store.connector_key(&before).await.unwrap().is_none());
         let row = store.connector_key(&now).await.unwrap();

@@ -57,7 +57,7 @@ async fn a_message_of_the_lowest_priority_waits_for_no_turn_of_another_session()
         user: UserId::local(),
         idempotency_key: None,
     };
-    host.broker.post_message(message).await.unwrap();
+    host.broker.messages().post(message).await.unwrap();
     let store = host.broker.store();
     let is = async || {
         kinds(store, session)
@@ -252,7 +252,7 @@ async fn a_turn_that_only_waits_for_its_model_goes_on_after_any_number_of_ends()
 #[tokio::test]
 async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_demand() {
     let (host, ended) = given_up().await;
-    let letters = host.broker.dead_letters(10).await.unwrap();
+    let letters = host.broker.dead_letters().list(10).await.unwrap();
     let [letter] = &letters[..] else {
         panic!("{letters:?}")
     };
@@ -260,10 +260,14 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
     assert_eq!((letter.run, letter.begun), (Some(ended.run), true));
     assert_eq!(letter.dead.session, host.session);
     let input = letter.accepted.input;
-    assert_eq!(host.broker.dead_letter(input).await.unwrap(), *letter);
+    assert_eq!(
+        host.broker.dead_letters().get(input).await.unwrap(),
+        *letter
+    );
     // Whoever waits for the turn is told its end as that of any other that failed.
     let became = host
         .broker
+        .messages()
         .await_reply(input, Duration::from_secs(10))
         .await;
     assert!(
@@ -278,15 +282,30 @@ async fn a_turn_given_up_after_a_step_is_a_dead_letter_and_repeated_only_on_dema
     );
     let ada: UserId = "ada".parse().unwrap();
     refused(
-        &host.broker.requeue(By::from(&ada), input, None).await,
+        &host
+            .broker
+            .dead_letters()
+            .requeue(By::from(&ada), input, None)
+            .await,
         "MAY_REPEAT_WORK",
     );
-    assert_eq!(host.broker.dead_letters(10).await.unwrap(), letters);
+    assert_eq!(host.broker.dead_letters().list(10).await.unwrap(), letters);
     host.guest.steps([replies("again")]);
-    let again = host.broker.requeue(By::from(&ada), input, Some(ended.run));
-    again.await.unwrap();
+    let again = host
+        .broker
+        .dead_letters()
+        .requeue(By::from(&ada), input, Some(ended.run))
+        .await;
+    again.unwrap();
     host.stored("session.turn.committed", 2).await;
-    assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
+    assert!(
+        host.broker
+            .dead_letters()
+            .list(10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let recorded = host.recorded("session.input.requeued").await;
     assert_eq!(recorded.len(), 1);
     assert_eq!(recorded[0].actor, "user:ada");
@@ -303,18 +322,30 @@ async fn a_permission_to_repeat_a_turn_is_for_one_repetition_of_it() {
     let user = UserId::local();
     let input = ended.inputs[0];
     host.guest.steps([works([("ask", model())], &[])]);
-    let again = host.broker.requeue(By::from(&user), input, Some(ended.run));
-    again.await.unwrap();
+    let again = host
+        .broker
+        .dead_letters()
+        .requeue(By::from(&user), input, Some(ended.run))
+        .await;
+    again.unwrap();
     host.stored("run.stepped", 2).await;
     let host = end_until_given_up(host).await;
-    let letter = host.broker.dead_letter(input).await.unwrap();
+    let letter = host.broker.dead_letters().get(input).await.unwrap();
     assert!(letter.begun && letter.run != Some(ended.run), "{letter:?}");
     // The same permission once more, as of a client that has not heard the answer.
-    let again = host.broker.requeue(By::from(&user), input, Some(ended.run));
-    refused(&again.await, "MAY_REPEAT_WORK");
+    let again = host
+        .broker
+        .dead_letters()
+        .requeue(By::from(&user), input, Some(ended.run))
+        .await;
+    refused(&again, "MAY_REPEAT_WORK");
     host.guest.steps([replies("at last")]);
-    let again = host.broker.requeue(By::from(&user), input, letter.run);
-    again.await.unwrap();
+    let again = host
+        .broker
+        .dead_letters()
+        .requeue(By::from(&user), input, letter.run)
+        .await;
+    again.unwrap();
     host.stored("session.turn.committed", 3).await;
 }
 
@@ -329,36 +360,53 @@ async fn a_dead_letter_is_requeued_and_dropped_once_under_a_key() {
     };
     // Nothing is scripted: the repetition dies before its first step.
     for _ in 0..2 {
-        let again = host.broker.requeue(under("a"), input, Some(ended.run));
-        again.await.unwrap();
+        let again = host
+            .broker
+            .dead_letters()
+            .requeue(under("a"), input, Some(ended.run))
+            .await;
+        again.unwrap();
         host.stored("session.input.dead", 2).await;
     }
     assert_eq!(host.count("session.input.requeued").await, 1);
-    let other = host.broker.requeue(under("a"), input, None);
-    refused(&other.await, "IDEMPOTENCY_KEY_REUSED");
+    let other = host
+        .broker
+        .dead_letters()
+        .requeue(under("a"), input, None)
+        .await;
+    refused(&other, "IDEMPOTENCY_KEY_REUSED");
     for _ in 0..2 {
-        let dropped = host.broker.drop_dead_letter(under("b"), input, None);
-        dropped.await.unwrap();
+        let dropped = host
+            .broker
+            .dead_letters()
+            .drop(under("b"), input, None)
+            .await;
+        dropped.unwrap();
     }
     assert_eq!(host.count("session.input.cancelled").await, 1);
     let reason = Some("done by hand".to_owned());
-    let other = host.broker.drop_dead_letter(under("b"), input, reason);
-    refused(&other.await, "IDEMPOTENCY_KEY_REUSED");
+    let other = host
+        .broker
+        .dead_letters()
+        .drop(under("b"), input, reason)
+        .await;
+    refused(&other, "IDEMPOTENCY_KEY_REUSED");
 }
 
 #[tokio::test]
 async fn a_repetition_that_dies_before_its_first_step_is_repeated_only_on_demand_too() {
     let (host, ended) = given_up().await;
     let begun = ended.run;
-    let input = host.broker.dead_letters(10).await.unwrap()[0]
+    let input = host.broker.dead_letters().list(10).await.unwrap()[0]
         .accepted
         .input;
     let user = UserId::local();
-    let requeue = |repeat| host.broker.requeue(By::from(&user), input, repeat);
+    let letters = host.broker.dead_letters();
+    let requeue = |repeat| letters.requeue(By::from(&user), input, repeat);
     // Nothing is scripted: every step traps.
     requeue(Some(begun)).await.unwrap();
     host.stored("session.input.dead", 2).await;
-    let letter = host.broker.dead_letter(input).await.unwrap();
+    let letter = host.broker.dead_letters().get(input).await.unwrap();
     assert_eq!((letter.run, letter.begun), (Some(begun), true));
     refused(&requeue(None).await, "MAY_REPEAT_WORK");
     host.guest.steps([replies("again")]);
@@ -373,19 +421,30 @@ async fn a_dead_letter_that_is_dropped_is_listed_no_more_and_cannot_be_requeued(
     let input = ended.inputs[0];
     let by = By::from(&user);
     let too_long = Some("x".repeat(100_000));
-    let unbounded = host.broker.drop_dead_letter(by, input, too_long);
-    refused(&unbounded.await, "INVALID");
+    let unbounded = host.broker.dead_letters().drop(by, input, too_long).await;
+    refused(&unbounded, "INVALID");
+    let letters = host.broker.dead_letters();
     let twice = [(); 2].map(|()| {
         let reason = Some("done by hand".to_owned());
-        host.broker.drop_dead_letter(by, input, reason)
+        letters.drop(by, input, reason)
     });
     let twice = futures::future::join_all(twice).await;
     assert_eq!(twice.iter().filter(|it| it.is_ok()).count(), 1, "{twice:?}");
     assert_eq!(host.count("session.input.cancelled").await, 1);
-    assert!(host.broker.dead_letters(10).await.unwrap().is_empty());
+    assert!(
+        host.broker
+            .dead_letters()
+            .list(10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     for again in [
-        host.broker.requeue(by, input, Some(ended.run)).await,
-        host.broker.drop_dead_letter(by, input, None).await,
+        host.broker
+            .dead_letters()
+            .requeue(by, input, Some(ended.run))
+            .await,
+        host.broker.dead_letters().drop(by, input, None).await,
     ] {
         refused(&again, "DEAD_LETTER_NOT_FOUND");
     }
@@ -401,10 +460,18 @@ async fn the_input_of_a_dropped_dead_letter_stays_with_the_turn_that_had_begun()
     let user = UserId::local();
     let puppet = target();
     let inspect = async || {
-        let view = host.broker.input(&user, &puppet, host.session, input);
-        let view = view.await.unwrap();
-        let became = host.broker.await_reply(input, Duration::from_secs(10));
-        (view.state, view.turn, became.await.unwrap())
+        let view = host
+            .broker
+            .queue()
+            .input(&user, &puppet, host.session, input)
+            .await;
+        let view = view.unwrap();
+        let became = host
+            .broker
+            .messages()
+            .await_reply(input, Duration::from_secs(10))
+            .await;
+        (view.state, view.turn, became.unwrap())
     };
     let (_, turn, became) = inspect().await;
     assert!(turn.is_some());
@@ -418,8 +485,12 @@ async fn the_input_of_a_dropped_dead_letter_stays_with_the_turn_that_had_begun()
         ),
         "{became:?}"
     );
-    let dropped = host.broker.drop_dead_letter(By::from(&user), input, None);
-    dropped.await.unwrap();
+    let dropped = host
+        .broker
+        .dead_letters()
+        .drop(By::from(&user), input, None)
+        .await;
+    dropped.unwrap();
     let cancelled = InputState::Cancelled {
         run: Some(ended.run),
         begun: true,

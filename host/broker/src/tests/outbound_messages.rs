@@ -2,9 +2,9 @@
 
 use super::host::{Host, model, replies, target, timer, works};
 use crate::command::{Address, Arriving};
-use crate::driver::tell_of_dead;
 use crate::fresh;
 use crate::journal::Context;
+use crate::shared::outbound_messages::tell_of_dead;
 use crate::{PostRouted, Routed, TurnOutcome};
 use domain::connector::{CHAT_OUTBOUND_MESSAGES_MAX, ReplyRoute};
 use domain::event::{
@@ -86,7 +86,8 @@ async fn arrive(host: &Host, source: Source, text: &str) {
     };
     let routed = host
         .broker
-        .post_inbound_message(command, arriving)
+        .messages()
+        .post_inbound(command, arriving)
         .await
         .unwrap();
     assert!(matches!(routed, Routed::Accepted(_)));
@@ -215,7 +216,12 @@ async fn whoever_waits_behind_a_turn_that_asks_the_user_hears_of_the_question_at
     host.stored("run.stepped", 1).await;
     let behind = host.post("two").await;
     let hour = Duration::from_secs(3_600);
-    let outcome = host.broker.await_reply(behind, hour).await.unwrap();
+    let outcome = host
+        .broker
+        .messages()
+        .await_reply(behind, hour)
+        .await
+        .unwrap();
     let Some(TurnOutcome::Asking { questions }) = outcome else {
         panic!("{outcome:?}")
     };
@@ -278,7 +284,8 @@ async fn a_question_is_queued_under_the_id_that_answers_it() {
     );
     let view = host
         .broker
-        .session(&UserId::local(), &target(), host.session, None)
+        .sessions()
+        .get(&UserId::local(), &target(), host.session, None)
         .await
         .unwrap();
     let OutboundMessageCause::Question { operation, .. } = queued.cause else {

@@ -1,7 +1,7 @@
 //! Tests of turns and their steps: when one is taken, and what becomes of one that fails.
 
 use super::host::{Host, replies, timer, works};
-use crate::driver::load_run;
+use crate::shared::runs::load_run;
 use crate::{Cancelled, TurnFailure, TurnOutcome};
 use domain::id::Stream;
 use domain::step::News;
@@ -89,13 +89,17 @@ async fn a_first_step_that_fails_three_times_leaves_a_dead_letter_and_no_turn() 
     host.say("hi").await;
     assert_eq!(host.ended().await.turn, None);
     assert_eq!(host.count("run.step_failed").await, 3);
-    let letters = host.broker.dead_letters(10).await.unwrap();
+    let letters = host.broker.dead_letters().list(10).await.unwrap();
     let [letter] = &letters[..] else {
         panic!("{letters:?}")
     };
     // Whoever waits for the message is told why it has no turn.
     let wait = Duration::from_secs(10);
-    let became = host.broker.await_reply(letter.accepted.input, wait).await;
+    let became = host
+        .broker
+        .messages()
+        .await_reply(letter.accepted.input, wait)
+        .await;
     let failure = TurnFailure {
         code: "step-failed".to_owned(),
         reason: letter.dead.reason.clone(),

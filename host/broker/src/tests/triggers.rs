@@ -166,7 +166,8 @@ async fn the_words_of_a_trigger_set_no_other_trigger() {
         isolated: None,
     };
     host.broker
-        .post_inbound_message(words, of_trigger)
+        .messages()
+        .post_inbound(words, of_trigger)
         .await
         .unwrap();
     host.undriven().await;

@@ -164,7 +164,8 @@ impl Shared {
         let view = match self
             .core
             .broker
-            .session(user, &Target::Agent(agent), session, none)
+            .sessions()
+            .get(user, &Target::Agent(agent), session, none)
             .await
         {
             Ok(view) => view,
@@ -197,7 +198,7 @@ impl Shared {
             user: sender.user.clone(),
             idempotency_key: Some(key),
         };
-        self.core.broker.respond(command).await.map(drop)
+        self.core.broker.runs().respond(command).await.map(drop)
     }
 
     /// Returns the settlement of a button that answers nothing, with words that say so.

@@ -71,7 +71,7 @@ impl Shared {
             content,
             user: place.sender.user.clone(),
         };
-        let handed_over = self.core.broker.upload_file(command).await;
+        let handed_over = self.core.broker.files().upload(command).await;
         store::point("edge.file.after");
         match handed_over {
             Ok((row, _)) => Ok(line(&row.file)),
@@ -94,7 +94,7 @@ impl Shared {
             idempotency_key: Some(session_key(key)),
             ..NewSession::of(Target::Agent(agent), sender.user.clone())
         };
-        let view = self.core.broker.open_session(command).await?;
+        let view = self.core.broker.sessions().open(command).await?;
         Ok(view.row.id)
     }
 }

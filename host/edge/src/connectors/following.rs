@@ -37,8 +37,11 @@ impl Shared {
             false => KeyBefore::Ends,
         };
         let broker = &self.core.broker;
-        let followed = broker.follow_connector_key(&before, &now, key_before);
-        match followed.await {
+        let followed = broker
+            .connectors()
+            .follow_key(&before, &now, key_before)
+            .await;
+        match followed {
             Ok(None) => Ok(()),
             Ok(Some(user)) => {
                 tracing::warn!(

@@ -107,7 +107,8 @@ impl Connectors {
         let bound = shared
             .core
             .broker
-            .bind_connector(By::from(by.user), &user, &pairing.key)
+            .connectors()
+            .bind(By::from(by.user), &user, &pairing.key)
             .await?;
         store::point("edge.pair.bound");
         let key = key.map(|key| Key {

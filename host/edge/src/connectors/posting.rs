@@ -92,7 +92,7 @@ impl Shared {
         };
         let arriving = arriving(served, sender, batch);
         let broker = &self.core.broker;
-        let routed = broker.post_inbound_message(command, arriving).await?;
+        let routed = broker.messages().post_inbound(command, arriving).await?;
         store::point("edge.handed.after");
         match routed {
             Routed::Accepted(receipt) => self.accepted(served, sender, batch, receipt).await,
@@ -179,7 +179,7 @@ impl Shared {
         let broker = &self.core.broker;
         let mut refused: Option<Refusal> = None;
         for _ in 0..TRIES_MAX {
-            match broker.agent_id(&sender.user, &sender.target()).await {
+            match broker.agents().id(&sender.user, &sender.target()).await {
                 Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {}
                 found => return found,
             }
@@ -191,7 +191,7 @@ impl Shared {
                 path: Some(sender.path.to_string()),
                 ..CreateAgent::of(template, sender.user.clone())
             };
-            match broker.create_agent(command).await {
+            match broker.agents().create(command).await {
                 Ok(view) => return Ok(view.row.agent.id),
                 // Another task made it meanwhile, or it belongs to another user.
                 Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::Conflict => {
@@ -210,7 +210,12 @@ impl Shared {
         sender: &Sender,
         to: &Address,
     ) -> Result<Option<SessionId>, Error> {
-        let found = self.core.broker.where_to(&sender.user, to, "").await?;
+        let found = self
+            .core
+            .broker
+            .messages()
+            .where_to(&sender.user, to, "")
+            .await?;
         Ok(found.map(|(session, _)| session))
     }
 
@@ -218,7 +223,11 @@ impl Shared {
     async fn mode_there(&self, served: &Served, session: Option<SessionId>) -> Result<Mode, Error> {
         let of_session = self.queue_of_session(session).await?;
         let of_connector = beneath(served.spec.queue, of_session);
-        let settings = self.core.broker.queue_settings(of_connector, of_session);
+        let settings = self
+            .core
+            .broker
+            .messages()
+            .queue_settings(of_connector, of_session);
         Ok(settings.mode)
     }
 

@@ -164,7 +164,7 @@ async fn is_busy(core: &Core, row: &TriggerRow) -> Result<bool, Error> {
     };
     let to = posting::address(&row.spec.target);
     // A missing target is reported when the trigger is fired.
-    let Ok(Some((session, _))) = core.broker.where_to(user, &to, "").await else {
+    let Ok(Some((session, _))) = core.broker.messages().where_to(user, &to, "").await else {
         return Ok(false);
     };
     let session = core.store().session(session).await?;

@@ -268,12 +268,17 @@ impl Posting<'_> {
         };
         // The agent of a path of the trigger's own is made when it first fires there.
         if let Some(path) = path_of(target) {
-            self.core.broker.make_at_own_path(user, &path).await?;
+            self.core
+                .broker
+                .agents()
+                .make_at_own_path(user, &path)
+                .await?;
         }
         let routed = self
             .core
             .broker
-            .post_inbound_message(command, arriving)
+            .messages()
+            .post_inbound(command, arriving)
             .await?;
         let Routed::Accepted(receipt) = routed else {
             return Ok(refused("several threads are close; name a session"));
@@ -300,7 +305,7 @@ impl Posting<'_> {
     fn model(&self) -> Option<String> {
         let spec = &self.row.spec;
         let is_heartbeat = matches!(spec.on, TriggerKind::Heartbeat(_));
-        let of_role = || self.core.broker.model_of_role(ModelRole::Heartbeat);
+        let of_role = || self.core.broker.models().of_role(ModelRole::Heartbeat);
         spec.model
             .clone()
             .or_else(|| is_heartbeat.then(of_role).flatten())
@@ -317,7 +322,12 @@ impl Posting<'_> {
             return Ok(None);
         }
         // A missing target is reported when the message is handed over.
-        let found = self.core.broker.where_to(user, &address(target), "").await;
+        let found = self
+            .core
+            .broker
+            .messages()
+            .where_to(user, &address(target), "")
+            .await;
         match found {
             Ok(Some((session, _))) => Ok(self.core.store().reply_route(session).await?),
             Ok(None) | Err(_) => Ok(None),

@@ -34,10 +34,14 @@ pub(super) async fn check(core: &Core, spec: &TriggerSpec) -> Result<(), Error> 
     for target in iter::once(&spec.target).chain(spec.targets.values()) {
         let agent = agent_of(target);
         let broker = &core.broker;
-        let refused = match broker.unnameable_model(user, agent.as_ref(), model).await {
+        let refused = match broker
+            .models()
+            .unnameable(user, agent.as_ref(), model)
+            .await
+        {
             // The agent is made when the trigger first fires.
             Err(Error::Refused(refusal)) if refusal.kind() == ErrorKind::NotFound => {
-                broker.unnameable_model(user, None, model).await?
+                broker.models().unnameable(user, None, model).await?
             }
             refused => refused?,
         };
@@ -54,14 +58,19 @@ async fn check_one(
     field: &str,
     target: &TriggerTarget,
 ) -> Result<(), Error> {
-    match core.broker.where_to(user, &address(target), "").await {
+    match core
+        .broker
+        .messages()
+        .where_to(user, &address(target), "")
+        .await
+    {
         Ok(_) => Ok(()),
         // There may be a thread on the topic when the trigger is fired.
         Err(Error::Refused(refusal)) if refusal.code == ErrorCode::NoThreadFound => Ok(()),
         Err(Error::Refused(refusal)) => {
             // It is made when the trigger first fires.
             let is_own = path_of(target).is_some_and(|path| {
-                let definition = core.broker.definition_of_own_path(&path);
+                let definition = core.broker.definitions().of_own_path(&path);
                 definition.is_some() && path.user() == Some(user)
             });
             if is_own && refusal.kind() == ErrorKind::NotFound {

@@ -138,7 +138,7 @@ async fn reminders_draw_on_the_first_messages_account_which_begins_so_many_turns
         limits.is_sorted_by(|before, after| before >= after) && limits[8] < 9_000,
         "what is left only shrinks: {limits:?}"
     );
-    let dead = world.broker.dead_letters(10).await.unwrap();
+    let dead = world.broker.dead_letters().list(10).await.unwrap();
     let [letter] = dead.as_slice() else {
         panic!("{dead:?}")
     };
@@ -164,7 +164,7 @@ async fn a_fan_out_that_reacts_to_every_late_reply_begins_so_many_turns_in_all()
         .await
         .iter()
         .any(|limit| limit.contains("runsPerMessageMax"));
-    let letters = world.broker.dead_letters(100).await.unwrap();
+    let letters = world.broker.dead_letters().list(100).await.unwrap();
     let buried = letters
         .iter()
         .any(|letter| letter.dead.reason.contains("(runsPerMessageMax)"));
@@ -256,7 +256,7 @@ async fn a_late_reply_to_a_session_in_which_too_many_wait_is_a_dead_letter_that_
     world.until(session, |row| row.open_run.is_some()).await;
     let words = (0..500).map(|_| world.say("puppet", session, r#"{"steps":[{"reply":"heard"}]}"#));
     futures::future::join_all(words).await;
-    let letter = found(async || world.broker.dead_letters(10).await.unwrap().pop()).await;
+    let letter = found(async || world.broker.dead_letters().list(10).await.unwrap().pop()).await;
     assert!(
         matches!(letter.accepted.source, Source::LateReply { .. })
             && letter.accepted.session == session

@@ -132,7 +132,7 @@ async fn debounced(world: &World) -> SessionId {
         queue,
         ..world.message("puppet", session, "in a while", None)
     };
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     world.confirm("puppet", call).await;
     session
 }
@@ -352,7 +352,8 @@ async fn key(world: &World) -> KeyRow {
     };
     world
         .broker
-        .issue_key(&issuer, asked, None)
+        .keys()
+        .issue(&issuer, asked, None)
         .await
         .unwrap()
         .row
@@ -402,7 +403,8 @@ async fn an_agent_sleeps_when_its_time_has_passed_and_not_after_a_jump() {
     let residency = async || {
         let (entries, _) = world
             .broker
-            .paths(&UserId::local(), &PathFilter::default(), None, 10)
+            .paths()
+            .list(&UserId::local(), &PathFilter::default(), None, 10)
             .await
             .unwrap();
         entries

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Serves other settings, as a configuration of this name.
 async fn serve(world: &World, name: &str, change: impl FnOnce(&mut Settings)) {
-    let mut settings = world.broker.settings();
+    let mut settings = world.broker.configuration().settings();
     change(&mut settings);
     let catalogue = Catalogue::clone(&world.broker.catalogue());
     let reload = Reload {
@@ -27,7 +27,7 @@ async fn serve(world: &World, name: &str, change: impl FnOnce(&mut Settings)) {
         differences: Vec::new(),
         needs_restart: Vec::new(),
     };
-    world.broker.reload(reload).await.unwrap();
+    world.broker.configuration().reload(reload).await.unwrap();
 }
 
 /// Begins a turn that asks a question before it does something, and returns its session.
@@ -311,11 +311,11 @@ reply = { text = "it took its time", firstDelayMs = 2500 }
 #[tokio::test(flavor = "multi_thread")]
 async fn each_turn_names_its_configuration_and_each_change_is_on_record() {
     let world = World::new(Setup::default()).await;
-    let first = world.broker.configuration();
+    let first = world.broker.configuration().digest();
     let steps = json!([{ "start": [{ "key": "t", "tool": "look" }] }]);
     world.play(steps.clone()).await;
     serve(&world, "other", |_| {}).await;
-    let second = world.broker.configuration();
+    let second = world.broker.configuration().digest();
     world.play(steps.clone()).await;
     // The same again is no change, and on no record.
     serve(&world, "other", |_| {}).await;
@@ -354,17 +354,21 @@ async fn a_persona_that_is_narrowed_or_gone_permits_less_to_its_turn_under_way()
             ..Setup::default()
         };
         let mut world = World::new(setup).await;
-        let posted = world.broker.post_routed(PostRouted {
-            to: Address::Persona("guide".parse().unwrap()),
-            content: vec![Part::text(script.to_string())],
-            model: None,
-            queue: QueueOverride::default(),
-            priority: None,
-            labels: domain::message_labels::MessageLabels::default(),
-            user: UserId::local(),
-            idempotency_key: None,
-        });
-        let Routed::Accepted(accepted) = posted.await.unwrap() else {
+        let posted = world
+            .broker
+            .messages()
+            .post_routed(PostRouted {
+                to: Address::Persona("guide".parse().unwrap()),
+                content: vec![Part::text(script.to_string())],
+                model: None,
+                queue: QueueOverride::default(),
+                priority: None,
+                labels: domain::message_labels::MessageLabels::default(),
+                user: UserId::local(),
+                idempotency_key: None,
+            })
+            .await;
+        let Routed::Accepted(accepted) = posted.unwrap() else {
             panic!("it was not accepted")
         };
         let session = accepted.session;
@@ -427,24 +431,31 @@ async fn turns_of_a_definition_that_is_gone_end_though_they_wait_and_no_words_ar
         user: UserId::local(),
         idempotency_key: None,
     };
-    assert_eq!(code(world.broker.respond(answer).await), "DEFINITION_GONE");
+    assert_eq!(
+        code(world.broker.runs().respond(answer).await),
+        "DEFINITION_GONE"
+    );
     let words = broker::PostMessage {
         target,
         ..world.message("puppet", asking, "hello", None)
     };
-    let said = world.broker.post_message(words).await;
+    let said = world.broker.messages().post(words).await;
     assert_eq!(code(said), "DEFINITION_GONE");
-    let by_address = world.broker.post_routed(PostRouted {
-        to: Address::Session(asking),
-        content: vec![Part::text("hello")],
-        model: None,
-        queue: QueueOverride::default(),
-        priority: None,
-        labels: domain::message_labels::MessageLabels::default(),
-        user: UserId::local(),
-        idempotency_key: None,
-    });
-    assert_eq!(code(by_address.await), "DEFINITION_GONE");
+    let by_address = world
+        .broker
+        .messages()
+        .post_routed(PostRouted {
+            to: Address::Session(asking),
+            content: vec![Part::text("hello")],
+            model: None,
+            queue: QueueOverride::default(),
+            priority: None,
+            labels: domain::message_labels::MessageLabels::default(),
+            user: UserId::local(),
+            idempotency_key: None,
+        })
+        .await;
+    assert_eq!(code(by_address), "DEFINITION_GONE");
     let row = world.idle(asking).await;
     assert_eq!(row.waiting, 0);
     let dead = world.store().dead_inputs(None, 10).await.unwrap();
@@ -469,8 +480,10 @@ async fn no_session_of_a_definition_that_is_gone_is_forked() {
     let fork = async |world: &World| {
         let forked = world
             .broker
-            .fork(By::from(&me), &target, session, Fork::default());
-        forked.await
+            .transcripts()
+            .fork(By::from(&me), &target, session, Fork::default())
+            .await;
+        forked
     };
     assert!(fork(&world).await.is_ok());
     world

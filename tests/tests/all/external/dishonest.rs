@@ -234,10 +234,11 @@ async fn who_cannot_sign_learns_of_no_session_and_adds_nothing_to_what_has_ended
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "Anybody?").await;
     let message = message_of(&peer.heard(1).await[0]);
-    let reported = async |post: ExternalPost| match world.broker.answer_external(post).await {
-        Err(broker::Error::Refused(refusal)) => format!("{refusal:?}"),
-        other => panic!("{other:?}"),
-    };
+    let reported =
+        async |post: ExternalPost| match world.broker.external_agents().answer(post).await {
+            Err(broker::Error::Refused(refusal)) => format!("{refusal:?}"),
+            other => panic!("{other:?}"),
+        };
     let forged = |session| post(TRAFFIC, session, message, "Me.");
     let unread = |session| ExternalPost {
         body: None,

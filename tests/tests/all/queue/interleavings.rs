@@ -89,12 +89,14 @@ impl Story {
                 let _ = self
                     .world
                     .broker
-                    .cancel_input(By::from(&me), &busy, session, input, None)
+                    .queue()
+                    .cancel(By::from(&me), &busy, session, input, None)
                     .await;
             }
             10..=11 => drop(
                 self.world
                     .broker
+                    .runs()
                     .cancel(By::from(&me), &busy, session, None)
                     .await
                     .unwrap(),
@@ -102,6 +104,7 @@ impl Story {
             12 => drop(
                 self.world
                     .broker
+                    .runs()
                     .cancel_with_waiting(By::from(&me), &busy, session, None)
                     .await
                     .unwrap(),
@@ -109,11 +112,12 @@ impl Story {
             13..=16 => self.configures(at).await,
             17..=19 => self.hands_over(session, number).await,
             20..=22 => {
-                for letter in self.world.broker.dead_letters(2).await.unwrap() {
+                for letter in self.world.broker.dead_letters().list(2).await.unwrap() {
                     // It may have been requeued before, and be dead again.
                     let _ = self
                         .world
                         .broker
+                        .dead_letters()
                         .requeue(By::from(&me), letter.accepted.input, None)
                         .await;
                 }
@@ -154,6 +158,7 @@ impl Story {
         let broker::PostOutcome::Configured(reported) = self
             .world
             .broker
+            .messages()
             .say(self.world.message("busy", exchange.session, &text, None))
             .await
             .unwrap()
@@ -184,6 +189,7 @@ impl Story {
     /// Says something, all of it at the same time.
     async fn posts(&mut self, at: usize, texts: &[String]) {
         let exchange = &mut self.exchanges[at];
+        let messages = self.world.broker.messages();
         let mut posts = Vec::new();
         for text in texts {
             let queue = if self.chance.below(3) == 0 {
@@ -207,7 +213,7 @@ impl Story {
                 priority,
                 ..self.world.message("busy", exchange.session, text, None)
             };
-            posts.push(self.world.broker.post_message(message));
+            posts.push(messages.post(message));
         }
         for posted in futures::future::join_all(posts).await {
             match posted {
@@ -469,7 +475,7 @@ async fn a_history_with_something_lost_doubled_or_moved_is_told_apart_from_a_tru
             queue: said(queue),
             ..story.world.message("busy", session, &text, None)
         };
-        story.world.broker.post_message(message).await.unwrap();
+        story.world.broker.messages().post(message).await.unwrap();
     }
     story.world.idle(session).await;
     let events = of_session(

@@ -31,7 +31,7 @@ async fn ten_thousand_messages_to_one_session_leave_a_thousand_waiting_and_other
         let storm = (0..STORM / 10).map(|number| {
             let text = format!("<{}>", round * STORM / 10 + number);
             let message = world.message("puppet", session, &text, None);
-            async { (text, world.broker.post_message(message).await) }
+            async { (text, world.broker.messages().post(message).await) }
         });
         // While the storm goes on, another user's words get their turn.
         let served = async {
@@ -39,7 +39,7 @@ async fn ten_thousand_messages_to_one_session_leave_a_thousand_waiting_and_other
                 user: bob.clone(),
                 ..world.message("assistant", other, "hello", None)
             };
-            world.broker.post_message(message).await.unwrap();
+            world.broker.messages().post(message).await.unwrap();
             world.idle(other).await;
         };
         let (outcome, ()) = tokio::join!(
@@ -77,12 +77,13 @@ async fn a_thousand_duplicates_at_once_are_one_event_in_every_mode_and_answered_
     let world = World::new(Setup::default()).await;
     for mode in ["steer", "collect", "followup cap:1 drop:new"] {
         let (session, _) = asking(&world).await;
+        let messages = world.broker.messages();
         let same = || {
             let message = PostMessage {
                 queue: super::said(mode),
                 ..world.message("puppet", session, "again", Some(mode))
             };
-            world.broker.post_message(message)
+            messages.post(message)
         };
         let outcome = futures::future::join_all((0..DUPLICATES).map(|_| same())).await;
         let inputs: BTreeSet<_> = outcome

@@ -47,7 +47,12 @@ pub(super) async fn removable(
     name: &str,
     key: &Idempotency,
 ) -> Result<TriggerName, Problem> {
-    if api.command()?.is_remembered(key.by(&caller.user)).await? {
+    if api
+        .command()?
+        .requests()
+        .is_remembered(key.by(&caller.user))
+        .await?
+    {
         return named(name);
     }
     usable(api, caller, name).await

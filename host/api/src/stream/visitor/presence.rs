@@ -53,7 +53,7 @@ impl Presence {
         &mut self,
         broker: &Broker,
     ) -> Result<Vec<OperationId>, broker::Error> {
-        let clearance = broker.clearance(&self.user).await?;
+        let clearance = broker.access().clearance(&self.user).await?;
         let open = UserSessionFilter {
             open: true,
             ..UserSessionFilter::default()
@@ -69,8 +69,11 @@ impl Presence {
                 continue;
             }
             let target = Target::Agent(row.agent);
-            let view = broker.session(&self.user, &target, row.id, Some((1, 0)));
-            let view = match view.await {
+            let view = broker
+                .sessions()
+                .get(&self.user, &target, row.id, Some((1, 0)))
+                .await;
+            let view = match view {
                 Ok(view) => view,
                 // One that is not theirs to see asks them nothing.
                 Err(broker::Error::Refused(_)) => continue,

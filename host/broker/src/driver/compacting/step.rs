@@ -5,7 +5,6 @@
 use crate::driver::commit::Plan;
 use crate::driver::context::SessionContext;
 use crate::driver::driving::Driving;
-use crate::driver::error::DriverError;
 use crate::driver::frozen::Frozen;
 use crate::driver::prepare::Prepared;
 use crate::driver::reserve::Reserve;
@@ -14,6 +13,7 @@ use crate::driver::scope::simply;
 use crate::driver::state::Driver;
 use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::Short;
+use crate::shared::DriverError;
 use domain::digest::Digest;
 use domain::error_code::LIMIT_REACHED;
 use domain::event::{BoundaryVerdict, Event};

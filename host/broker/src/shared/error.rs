@@ -1,10 +1,10 @@
-//! The error of every command: refused by a rule, or not recorded.
+//! The errors of commands and of drivers: refused by a rule, or not recorded.
 
-use super::quota::passed_limit;
+use super::guards::passed_limit;
 use crate::refusals::{busy, key_reused, not_storable};
 use domain::error_code::ErrorCode;
 use domain::refusal::Refusal;
-use store::{CommitError, ReadError};
+use store::{Clash, CommitError, ReadError};
 
 /// The reason why a command did not succeed: refused by a rule, or not recorded.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,42 @@ impl From<CommitError> for Error {
     }
 }
 
+/// The reason why something could not be done just now.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DriverError {
+    #[error("the store could not be read")]
+    Read(#[from] ReadError),
+    #[error("nothing could be recorded")]
+    Commit(#[from] CommitError),
+    #[error("a run's events do not fit together")]
+    Corrupt(#[from] domain::run::Corrupt),
+    #[error("refused")]
+    Refused(#[from] Refusal),
+    #[error("{0} is missing")]
+    Missing(String),
+    #[error("the runtime has no free place")]
+    Busy,
+}
+
+impl DriverError {
+    /// Returns whether another writer was first, so that the store has to be read again.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        matches!(self, Self::Commit(CommitError::Conflict(conflict)) if conflict.clash != Clash::Row)
+    }
+}
+
+impl From<DriverError> for Error {
+    fn from(failure: DriverError) -> Self {
+        match failure {
+            DriverError::Refused(refusal) => refusal.into(),
+            DriverError::Read(error) => error.into(),
+            DriverError::Commit(error) => error.into(),
+            failure => Self::unavailable(failure),
+        }
+    }
+}
+
 /// Returns the error for a request of which one field is invalid.
-pub(super) fn invalid(message: impl Into<String>, field: &str) -> Error {
+pub(crate) fn invalid(message: impl Into<String>, field: &str) -> Error {
     Refusal::new(ErrorCode::Invalid, message).at(field).into()
 }

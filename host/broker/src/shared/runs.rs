@@ -1,12 +1,15 @@
 //! The fold of a run: from its stream, or from a snapshot and the events since.
 
 use super::error::DriverError;
+use domain::budget::{Amount, Available, Budget};
+use domain::event::RunStarted;
 use domain::id::{RunId, Stream};
+use domain::operation::{Operation, Performer};
 use domain::run::Run;
 use store::{Snapshot, Store};
 
 /// Number of events that are read at a time.
-pub(super) const PAGE: usize = 1_000;
+pub(crate) const PAGE: usize = 1_000;
 /// The layout of a run's snapshots. A snapshot of another layout is passed over, and the events are
 /// folded.
 const RUN_FORMAT: u32 = 1;
@@ -79,4 +82,25 @@ pub(crate) async fn catch_up(
             return Ok(());
         }
     }
+}
+
+/// Returns the amount that others have drawn so far for work that an operation of a run handed
+/// over. None for any other operation.
+pub(crate) async fn drawn_by_work(
+    store: &Store,
+    started: &RunStarted,
+    operation: &Operation,
+) -> Result<Option<Amount>, DriverError> {
+    let Performer::Agent { input, .. } = operation.performer else {
+        return Ok(None);
+    };
+    let nothing = Available {
+        tokens: 0,
+        calls: 0,
+        cost_micros: None,
+    };
+    let accounts = started
+        .accounts()
+        .delegating(input, Budget::default(), nothing);
+    Ok(store.drawn(&accounts, None).await?.others.last().copied())
 }

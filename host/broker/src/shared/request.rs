@@ -1,8 +1,8 @@
 //! A request under its user's idempotency key, as its effect is committed with it.
 
 use domain::digest::Digest;
-use domain::id::SessionId;
-use serde::Serialize;
+use domain::id::{RunId, SessionId};
+use serde::{Deserialize, Serialize};
 use store::Key;
 
 /// A request with a key.
@@ -26,4 +26,12 @@ impl Request {
             about: self.about,
         }
     }
+}
+
+/// The place where an answer is stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AnswerAt {
+    pub(crate) run: RunId,
+    /// The version of its event in the run's stream.
+    pub(crate) version: u64,
 }
