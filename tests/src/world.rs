@@ -373,7 +373,8 @@ impl World {
     pub fn cancel<'a>(&'a self, definition: &'a str, session: SessionId) -> Boxed<'a, bool> {
         Box::pin(async move {
             let (me, target) = (UserId::local(), target(definition));
-            let cancelled = self.broker.cancel(By::from(&me), &target, session, None);
+            let runs = self.broker.runs();
+            let cancelled = runs.cancel(By::from(&me), &target, session, None);
             cancelled.await.expect("a session")
         })
     }
@@ -382,7 +383,7 @@ impl World {
     pub fn agent<'a>(&'a self, definition: &'a str) -> Boxed<'a, AgentView> {
         Box::pin(async move {
             let (me, target) = (UserId::local(), target(definition));
-            let agent = self.broker.agent(&me, &target).await;
+            let agent = self.broker.agents().get(&me, &target).await;
             agent.expect("an agent")
         })
     }
@@ -391,7 +392,11 @@ impl World {
     pub fn view<'a>(&'a self, definition: &'a str, session: SessionId) -> Boxed<'a, SessionView> {
         Box::pin(async move {
             let (me, target) = (UserId::local(), target(definition));
-            let view = self.broker.session(&me, &target, session, None).await;
+            let view = self
+                .broker
+                .sessions()
+                .get(&me, &target, session, None)
+                .await;
             view.expect("a session")
         })
     }

@@ -97,11 +97,12 @@ async fn what_another_task_stores_for_a_request_is_counted_for_its_key() {
     counted(&world, 5, "a revocation").await;
 
     let row = world.row(session).await;
-    let deleting = world
+    let deleted = world
         .broker
         .sessions()
-        .delete(By::from(&me), &puppet, session);
-    deleting.await.unwrap();
+        .delete(By::from(&me), &puppet, session)
+        .await;
+    deleted.unwrap();
     let what = PurgeOf::Session(Target::Agent(row.agent), session);
     let purge = world.broker.purge(once("purge"), &what);
     with_key(6, purge).await.unwrap();

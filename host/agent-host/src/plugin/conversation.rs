@@ -320,7 +320,7 @@ impl TrialHost {
             session_type: Some(session_type.to_owned()),
             ..NewSession::of(target(), UserId::local())
         };
-        let session = self.broker.open_session(new).await?.row.id;
+        let session = self.broker.sessions().open(new).await?.row.id;
         if session_type == CHAT {
             let message = PostMessage {
                 target: target(),
@@ -332,7 +332,7 @@ impl TrialHost {
                 user: UserId::local(),
                 idempotency_key: None,
             };
-            self.broker.post_message(message).await?;
+            self.broker.messages().post(message).await?;
         }
         Ok(session)
     }
@@ -369,7 +369,10 @@ impl TrialHost {
                 if run.step >= STEPS_MAX {
                     let user = UserId::local();
                     let by = By::from(&user);
-                    self.broker.cancel(by, &target(), session, None).await?;
+                    self.broker
+                        .runs()
+                        .cancel(by, &target(), session, None)
+                        .await?;
                     return Ok(course);
                 }
                 self.let_timers_elapse(&run).await;
@@ -397,7 +400,7 @@ impl TrialHost {
             user: UserId::local(),
             idempotency_key: None,
         };
-        let _ = self.broker.respond(respond).await;
+        let _ = self.broker.runs().respond(respond).await;
     }
 
     /// Lets the time pass that the timers of a run need, if nothing else of it is under way.

@@ -147,7 +147,7 @@ impl Reloading {
     /// Logs that another configuration is served, and what an operator should look at in it.
     fn log(&mut self, after: &Catalogue) {
         tracing::info!(
-            configuration = %self.host.broker.configuration().reference(),
+            configuration = %self.host.broker.configuration().digest().reference(),
             "another configuration is in force"
         );
         let findings = warnings(&self.host.loaded, after);

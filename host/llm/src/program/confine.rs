@@ -1,6 +1,7 @@
 //! The process that confines itself and then becomes the program, and the share of that which the
 //! system enforces.
 
+#[cfg(target_os = "linux")]
 use crate::program::filter;
 use crate::program::running::{Confinement, Exit, OPEN_FILES_MAX};
 use rustix::process::{Resource, Rlimit, getppid, setrlimit};
@@ -8,8 +9,6 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-
-#[cfg(target_os = "linux")]
 
 /// The descriptors that a program starts with: stdin, stdout and stderr.
 const STANDARD_DESCRIPTORS: i32 = 3;
@@ -246,8 +245,6 @@ fn filter_calls() -> Result<(), ConfineError> {
 fn is_enough(enforced: Enforcement, is_required: bool) -> bool {
     !is_required || enforced.gap().is_none()
 }
-
-#[cfg(target_os = "linux")]
 
 /// The share of a program's confinement that a system enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

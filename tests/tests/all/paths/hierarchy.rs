@@ -553,7 +553,7 @@ async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another(
     let session = world.open("puppet").await;
     let mut message = world.message("puppet", session, &inner, None);
     message.model = Some("m".to_owned());
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     world.idle(session).await;
     let events = world.events().await;
     let models: Vec<Option<String>> = events

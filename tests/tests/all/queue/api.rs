@@ -164,6 +164,7 @@ impl Lesson {
         let mentee: UserId = "mona".parse().unwrap();
         world
             .broker
+            .agents()
             .assign(
                 By::from(&UserId::local()),
                 &agent,
@@ -173,7 +174,7 @@ impl Lesson {
             .await
             .unwrap();
         let opened = broker::NewSession::of(agent.clone(), mentee.clone());
-        let session = world.broker.open_session(opened).await.unwrap().row.id;
+        let session = world.broker.sessions().open(opened).await.unwrap().row.id;
         let lesson = Self {
             world,
             mentee,
@@ -199,7 +200,13 @@ impl Lesson {
             user: user.clone(),
             ..self.world.message("puppet", self.session, text, None)
         };
-        self.world.broker.post_message(message).await.unwrap().input
+        self.world
+            .broker
+            .messages()
+            .post(message)
+            .await
+            .unwrap()
+            .input
     }
 
     async fn ends(&self) {

@@ -322,7 +322,8 @@ async fn a_session_is_deleted_however_many_inputs_wait_in_it() {
     world.store().commit(commit).await.unwrap();
     world
         .broker
-        .delete_session(By::from(&UserId::local()), &target("puppet"), session)
+        .sessions()
+        .delete(By::from(&UserId::local()), &target("puppet"), session)
         .await
         .unwrap();
     let row = world.row(session).await;
@@ -372,9 +373,15 @@ async fn turns_of_other_users_do_not_keep_ones_own_from_being_stopped() {
     world.create("puppet").await;
     let me = UserId::local();
     let bob: UserId = "bob".parse().unwrap();
-    let agent = world.broker.agent_id(&me, &target("puppet")).await.unwrap();
+    let agent = world
+        .broker
+        .agents()
+        .id(&me, &target("puppet"))
+        .await
+        .unwrap();
     world
         .broker
+        .agents()
         .assign(
             By::from(&me),
             &target("puppet"),
@@ -385,21 +392,24 @@ async fn turns_of_other_users_do_not_keep_ones_own_from_being_stopped() {
         .unwrap();
     let opened = world
         .broker
-        .open_session(NewSession::of(Target::Agent(agent), bob.clone()));
-    let session = opened.await.unwrap().row.id;
+        .sessions()
+        .open(NewSession::of(Target::Agent(agent), bob.clone()))
+        .await;
+    let session = opened.unwrap().row.id;
     let waits = json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }] }] }).to_string();
     let message = PostMessage {
         target: Target::Agent(agent),
         user: bob.clone(),
         ..world.message("puppet", session, &waits, None)
     };
-    world.broker.post_message(message).await.unwrap();
+    world.broker.messages().post(message).await.unwrap();
     world.until(session, |row| row.open_run.is_some()).await;
     let started = world.starts().await.pop().unwrap();
     let others = turns_of(&me, agent, &started);
     world.store().commit(others).await.unwrap();
     let stopped = world
         .broker
+        .paths()
         .cancel_all(By::from(&bob), &Target::Agent(agent), None)
         .await
         .unwrap();

@@ -20,7 +20,7 @@ fn bound(rulings: Vec<Ruling>) -> AuditRecorder {
 /// Returns the detail of each decision, and how often it was made.
 fn counted(recorder: &AuditRecorder) -> Vec<(String, u64)> {
     let decisions = recorder.take().decisions.into_iter();
-    decisions.map(|d| (d.detail, d.times.into())).collect()
+    decisions.map(|d| (d.detail, d.times)).collect()
 }
 
 #[test]
