@@ -263,5 +263,5 @@ fn what_is_missing_is_skipped_only_when_that_is_known() {
     let said =
         std::panic::catch_unwind(|| found_or_known(missing(), "A_VARIABLE", false)).unwrap_err();
     let said = said.downcast_ref::<String>().unwrap();
-    tells(&said, &["no namespaces", "A_VARIABLE=1"]);
+    tells(said, &["no namespaces", "A_VARIABLE=1"]);
 }

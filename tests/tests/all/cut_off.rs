@@ -154,7 +154,7 @@ async fn a_call_of_a_model_that_fails_is_told_in_the_providers_own_words() {
     let ended = host.story(&session, "run.ended.v1").await;
     let reason = ended[0]["reason"].as_str().unwrap();
     tells(
-        &reason,
+        reason,
         &[
             "limits the rate of calls of model `busy`",
             "`locked` of provider `openai` (model-refused)",

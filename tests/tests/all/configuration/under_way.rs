@@ -478,12 +478,11 @@ async fn no_session_of_a_definition_that_is_gone_is_forked() {
     let target = Target::Agent(world.idle(session).await.agent);
     let me = UserId::local();
     let fork = async |world: &World| {
-        let forked = world
+        world
             .broker
             .transcripts()
             .fork(By::from(&me), &target, session, Fork::default())
-            .await;
-        forked
+            .await
     };
     assert!(fork(&world).await.is_ok());
     world

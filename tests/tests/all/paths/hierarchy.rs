@@ -390,7 +390,7 @@ async fn messages_that_arrive_together_are_collected_by_their_path() {
             panic!("{users:?}")
         };
         for words in ["one", "two"] {
-            tells(&collected, &[&format!("{words} for {path}")]);
+            tells(collected, &[&format!("{words} for {path}")]);
         }
         assert_eq!(collected.matches(" for /local/").count(), 2, "{collected}");
     }
