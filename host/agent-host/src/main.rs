@@ -9,7 +9,8 @@
 //! - `cli.rs`, `cli/`: the command line and its help texts
 //! - `command.rs`, `command/`: the commands, one file each; `command/component/` and
 //!   `command/grants/` explain grants, `command/chat/` is the conversation in a terminal
-//! - `answer.rs`: the answer of a command, for people and for programs, and the fields that it shows
+//! - `answer.rs`: the answer of a command, for people and for programs, and the fields that it
+//!   shows
 //! - `client.rs`: the client of a running host
 //! - `config.rs`, `config/`: the configuration, one file a subject. The whole of it is in
 //!   `config/document.rs`, reading it in `config/file.rs`, its checks in `config/check.rs`, limits

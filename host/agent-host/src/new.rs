@@ -3,8 +3,8 @@
 //! The program carries the SDK, the interface and the templates, so that a project fits this very
 //! host and nothing but the language's own packages is fetched.
 //!
-//! - the name of a project, and the files that the program carries: `new/embedded.rs`; the interfaces of WASI 0.2 among them,
-//!   with their licence: `new/wasi/`
+//! - the name of a project, and the files that the program carries: `new/embedded.rs`; the
+//!   interfaces of WASI 0.2 among them, with their licence: `new/wasi/`
 //! - the files of a project: `new/project.rs`
 //! - templates: `new/templates/`, those of a kind of plugin and those of a language
 

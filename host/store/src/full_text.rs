@@ -74,10 +74,9 @@ pub(crate) struct Words {
 
 /// Returns the number of a row in the indices.
 fn number_of(id: i64) -> i64 {
-    let position = id / ROWS_OF_EVENT;
     let place = id % ROWS_OF_EVENT;
     if place < NEAR_ROWS {
-        position * NEAR_ROWS + place
+        id / ROWS_OF_EVENT * NEAR_ROWS + place
     } else {
         FAR + id
     }

@@ -345,7 +345,7 @@ impl Folder {
         code: impl Into<Option<i32>>,
         texts: &[&str],
     ) -> Boxed<'static, String> {
-        self.told(line, code.into(), texts, |output| &output.stdout)
+        self.shown(line, code.into(), texts, |output| &output.stdout)
     }
 
     /// The same of what it complains of on stderr.
@@ -359,11 +359,11 @@ impl Folder {
         code: impl Into<Option<i32>>,
         texts: &[&str],
     ) -> Boxed<'static, String> {
-        self.told(line, code.into(), texts, |output| &output.stderr)
+        self.shown(line, code.into(), texts, |output| &output.stderr)
     }
 
     #[track_caller]
-    fn told(
+    fn shown(
         &self,
         line: &str,
         code: Option<i32>,
@@ -377,9 +377,9 @@ impl Folder {
             let output = running.await;
             let is_wanted = code.is_none() || output.status.code() == code;
             assert!(is_wanted, "{at}: {output:?}");
-            let told = String::from_utf8_lossy(of(&output)).into_owned();
+            let shown = String::from_utf8_lossy(of(&output)).into_owned();
             for text in texts {
-                assert!(told.contains(&text), "{at}: no `{text}` in:\n{told}");
+                assert!(shown.contains(&text), "{at}: no `{text}` in:\n{shown}");
             }
             told
         })

@@ -141,7 +141,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn came(&self, answer: reqwest::Result<Answer>) -> Answer {
+    fn received(&self, answer: reqwest::Result<Answer>) -> Answer {
         answer.unwrap_or_else(|lost| panic!("{self}: no answer: {lost:?}"))
     }
 }
@@ -199,7 +199,7 @@ impl Reply {
     pub fn gives(self, status: u16) -> Boxed<'static, Answer> {
         let Self { answer, asked } = self;
         Box::pin(async move {
-            let answer = asked.came(answer.await);
+            let answer = asked.received(answer.await);
             assert_eq!(answer.status, status, "{asked}: {answer:?}");
             answer
         })
@@ -213,7 +213,7 @@ impl Reply {
     pub fn refused(self, status: u16, code: &'static str) -> Boxed<'static, Answer> {
         let Self { answer, asked } = self;
         Box::pin(async move {
-            let answer = asked.came(answer.await);
+            let answer = asked.received(answer.await);
             let found = (answer.status, answer.text("code"));
             assert_eq!(found, (status, code.to_owned()), "{asked}: {answer:?}");
             answer
@@ -226,7 +226,7 @@ impl Future for Reply {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
         let answer = self.answer.as_mut().poll(context);
-        answer.map(|answer| self.asked.came(answer))
+        answer.map(|answer| self.asked.received(answer))
     }
 }
 

@@ -13,8 +13,8 @@ const WORD: &str = "plugh77canary";
 /// Milliseconds without a byte after which an event stream has told all that it has.
 const SILENCE_MS: u64 = 400;
 
-/// The routes, each with whether ada herself finds her word there, and with the forms in which it is
-/// asked: what is added to its path, with ids in braces, and `.` for nothing.
+/// The routes, each with whether ada herself finds her word there, and with the forms in which it
+/// is asked: what is added to its path, with ids in braces, and `.` for nothing.
 const ASKED: &[&str] = &[
     "/api/agents hides ?limit=200",
     "/api/agents/{id} hides .",

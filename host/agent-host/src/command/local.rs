@@ -1,5 +1,5 @@
-//! `completions` and `man`, which follow from the command line itself; and the processes that a host
-//! starts from its own program.
+//! `completions` and `man`, which follow from the command line itself; and the processes that a
+//! host starts from its own program.
 
 use crate::answer::Answer;
 use crate::cli::{

@@ -1,5 +1,5 @@
-//! The findings of the configuration's checks: a key, a message, and how bad it is; with the keys and
-//! names that were probably meant, and the wording of a reader's complaints.
+//! The findings of the configuration's checks: a key, a message, and how bad it is; with the keys
+//! and names that were probably meant, and the wording of a reader's complaints.
 
 use super::check;
 use super::component::{BUILT_INS, built_in_names};

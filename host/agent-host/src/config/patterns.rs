@@ -1,5 +1,5 @@
-//! Lists of names and patterns: entries that are none or match nothing; tools that a component wants
-//! and nothing offers; models and agents that a component is granted for nothing.
+//! Lists of names and patterns: entries that are none or match nothing; tools that a component
+//! wants and nothing offers; models and agents that a component is granted for nothing.
 
 use super::component::ComponentConfig;
 use super::finding::{Finding, closest, error, nearest, warning};

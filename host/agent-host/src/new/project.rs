@@ -1,4 +1,5 @@
-//! The files of a project, from templates and from files that the program carries, in each language.
+//! The files of a project, from templates and from files that the program carries, in each
+//! language.
 
 use super::embedded::{LOCK, SDK, TOOLCHAIN_FILE, TOOLCHAIN_SCRIPT, WASI, WASI_LICENCE, WIT};
 use super::{Kind, Language};

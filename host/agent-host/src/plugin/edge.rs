@@ -1,5 +1,5 @@
-//! The tests of triggers and connectors. A trigger hears a trigger event of every kind that it lists
-//! more than once; every function of a connector is called while its service is out of reach.
+//! The tests of triggers and connectors. A trigger hears a trigger event of every kind that it
+//! lists more than once; every function of a connector is called while its service is out of reach.
 
 use super::call::{Kit, stopped};
 use super::finding::{Finding, Run};

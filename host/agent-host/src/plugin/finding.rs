@@ -1,6 +1,6 @@
-//! Findings of a test of a plugin: what is wrong, where, and how to fix it, also of a component that
-//! no host would load; the report of what was run; and the last lines that a guest wrote to stderr,
-//! in most languages the reason of its trap.
+//! Findings of a test of a plugin: what is wrong, where, and how to fix it, also of a component
+//! that no host would load; the report of what was run; and the last lines that a guest wrote to
+//! stderr, in most languages the reason of its trap.
 
 use super::cases::shown;
 use domain::operation::CallUsage;

@@ -1,4 +1,4 @@
-//! What a host checks before it starts, says when it listens or cannot, and ends in order.
+//! The checks of a host before it starts, its words when it listens or cannot, and its orderly end.
 
 use super::{http_egress, identity, refuse_errors};
 use crate::config::{Finding, Loaded};

@@ -5,8 +5,8 @@ use super::routes::{documented, is_open};
 use domain::key::{Issuer, NewKey};
 use domain::user::{Scope, UserId};
 
-/// All operations, with the scopes that each accepts; one of them is enough. Those with none need no
-/// key of a user.
+/// All operations, with the scopes that each accepts; one of them is enough. Those with none need
+/// no key of a user.
 const NEEDED: &[(&str, &[&str])] = &[
     ("GET /api/agents", &["read"]),
     ("POST /api/agents", &["write"]),

@@ -3,7 +3,8 @@
 //! A program works by itself: it may call tools of its own and so change the world. A turn of it is
 //! therefore never repeated, here or by the broker. The tools of the host are not for it. Each
 //! program has a file with its lines (`claude.rs`, `codex.rs`, `pi.rs`); their names and what they
-//! share are in `cli.rs`, the part of the conversation that a program is told in `thread.rs`, the homes with its sessions in `homes.rs`, and the ways of its key in `handing.rs`.
+//! share are in `cli.rs`, the part of the conversation that a program is told in `thread.rs`, the
+//! homes with its sessions in `homes.rs`, and the ways of its key in `handing.rs`.
 
 mod claude;
 mod cli;

@@ -28,7 +28,7 @@ fn answer(status: u16, headers: Vec<(&'static str, String)>) -> Act {
     )
 }
 
-/// An answer in one piece, of this content type.
+/// An answer in one chunk, of this content type.
 fn typed(content_type: &str, body: &str) -> Act {
     let header = ("content-type", content_type.to_owned());
     Act::Answer(200, vec![header], body.as_bytes().to_vec())
@@ -71,8 +71,8 @@ async fn fault_23_a_provider_that_cannot_be_reached_is_tried_again_and_then_unav
                 "{completion:?}"
             );
             let failure = completion.result.unwrap_err();
-            let told = (failure.code(), failure.retryable());
-            assert_eq!(told, ("model-unavailable", true));
+            let reported = (failure.code(), failure.retryable());
+            assert_eq!(reported, ("model-unavailable", true));
         }
     };
     tokio::select! {
@@ -518,12 +518,12 @@ async fn fault_27_garbage_is_a_typed_error_with_a_sample_and_a_second_call_can_m
 
 #[tokio::test]
 async fn fault_27_a_duplicated_chunk_and_an_index_out_of_order_do_not_spoil_calls() {
-    let piece = |index: u32, id: &str| {
+    let chunk = |index: u32, id: &str| {
         let call = json!({"index": index, "id": id, "type": "function", "function": {"name": "look", "arguments": "{\"x\":1}"}});
         json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}).to_string()
     };
-    let first = piece(0, "a");
-    let second = piece(1, "b");
+    let first = chunk(0, "a");
+    let second = chunk(1, "b");
     let events = [
         second.as_str(),
         &first,

@@ -1,5 +1,5 @@
-//! `wasi:clocks` and `wasi:random` of one call: real and coarse for tools, standing still and repeatable for
-//! agents.
+//! `wasi:clocks` and `wasi:random` of one call: real and coarse for tools, standing still and
+//! repeatable for agents.
 
 use crate::call::CallState;
 use crate::config::RANDOM_BYTES_MAX;

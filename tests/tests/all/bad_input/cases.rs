@@ -1,5 +1,5 @@
-//! The faults of a request, one at a time: ids, queries, headers, and bodies as their schemas define
-//! them.
+//! The faults of a request, one at a time: ids, queries, headers, and bodies as their schemas
+//! define them.
 
 use super::document::{Body, Operation, Property};
 use super::{NOBODY, Stage, requests};

@@ -171,8 +171,8 @@ const MADE_ALREADY: &[&str] = &[
     r#"POST /api/import {"format":"another/1","sessions":[]} => 422 INVALID_FIELD"#,
 ];
 
-/// Sessions and turns that cannot begin, with an agent that would be made on the way: it is not made
-/// either.
+/// Sessions and turns that cannot begin, with an agent that would be made on the way: it is not
+/// made either.
 const BEGUN_WITH_NONSENSE: &[&str] = &[
     r#"POST /api/agents/spare/sessions {"session_type":"dance"} => 422 INVALID"#,
     r#"POST /api/agents/spare/sessions {"model":"nobody"} => 422 INVALID"#,

@@ -437,9 +437,9 @@ async fn checks_go_by_the_environment_of_the_running_host() {
         .unwrap();
     for command in ["config check", "doctor"] {
         let output = folder.run(&command.split(' ').collect::<Vec<_>>()).await;
-        for told in [&output.stdout, &output.stderr] {
-            let told = String::from_utf8_lossy(told);
-            assert!(!told.contains("REGION_OF_TEST"), "{command}: {told}");
+        for printed in [&output.stdout, &output.stderr] {
+            let printed = String::from_utf8_lossy(printed);
+            assert!(!printed.contains("REGION_OF_TEST"), "{command}: {printed}");
         }
     }
     folder.prints("config check", 0, &[]).await;

@@ -362,7 +362,7 @@ async fn a_name_that_no_connector_has_is_refused_with_those_that_there_are() {
         404,
         &json!({ "code": "CONNECTOR_NOT_FOUND", "field": "path:key" }),
     );
-    for (command, code, told) in [
+    for (command, code, reported) in [
         (
             "connector outbound-messages nope",
             Some(3),
@@ -384,7 +384,7 @@ async fn a_name_that_no_connector_has_is_refused_with_those_that_there_are() {
             "no connector `nope` now",
         ),
     ] {
-        scene.folder.complains(command, code, &[told]).await;
+        scene.folder.complains(command, code, &[reported]).await;
     }
 }
 

@@ -50,8 +50,8 @@ impl<'a> ApiRequests<'a> {
         answer.body
     }
 
-    /// Sends requests, a line each, such as `POST {agent}/archive {"fresh":true}`, in which names in
-    /// braces stand for these values.
+    /// Sends requests, a line each, such as `POST {agent}/archive {"fresh":true}`, in which names
+    /// in braces stand for these values.
     pub(super) async fn all(&mut self, names: &[(&str, &str)], lines: &[&str]) {
         for line in lines {
             let row = Row::of(&format!("{line} => 0"), names);

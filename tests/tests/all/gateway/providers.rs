@@ -1,5 +1,5 @@
-//! Providers and their models as they are looked at, their outages, and what the environment sets of
-//! them and of the host.
+//! Providers and their models as they are looked at, their outages, and what the environment sets
+//! of them and of the host.
 
 use super::{Peer, folder};
 use agent_host_tests::patience::until;

@@ -202,7 +202,7 @@ async fn a_trigger_is_listed_run_paused_and_looked_back_at_from_the_command_line
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_command_on_a_trigger_names_the_command_that_helps() {
     let scene = scene().await;
-    for (command, code, told) in [
+    for (command, code, reported) in [
         ("trigger remove yearly", Some(3), "`trigger pause`"),
         ("trigger show nowhere", Some(3), "`trigger list`"),
         ("trigger run nowhere", Some(3), "`trigger list`"),
@@ -213,7 +213,7 @@ async fn a_refused_command_on_a_trigger_names_the_command_that_helps() {
             "no trigger `nowhere` now",
         ),
     ] {
-        scene.folder.complains(command, code, &[told]).await;
+        scene.folder.complains(command, code, &[reported]).await;
     }
 }
 

@@ -222,7 +222,7 @@ fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage(
         events.insert(at, event);
         matches!(streamed(&events), Err(Broken::Garbage { .. }))
     };
-    let piece = delta(
+    let chunk = delta(
         7,
         &json!({"type": "input_json_delta", "partial_json": "{}"}),
     );
@@ -232,7 +232,7 @@ fn a_stream_without_its_end_is_cut_short_and_one_that_makes_no_sense_is_garbage(
         (3, all[2].clone(), "a block that begins twice"),
         (7, all[6].clone(), "a block that ends twice"),
         (7, all[4].clone(), "a piece of a block that has ended"),
-        (1, piece, "a piece of no block"),
+        (1, chunk, "a piece of no block"),
         (3, all[0].clone(), "a message that begins twice"),
         (
             last,

@@ -135,7 +135,7 @@ fn no_limit() -> usize {
 pub(super) struct Reply {
     /// Its text: a template.
     pub(super) text: String,
-    /// Where the request wants JSON of a schema: made-up JSON that fits, and nothing else.
+    /// True to reply with made-up JSON, and nothing else, where the request wants JSON of a schema.
     pub(super) fits: bool,
     /// Its calls.
     pub(super) calls: Vec<Call>,

@@ -1,5 +1,5 @@
-//! Results of `delegate` and reports of turns, in words. Pure: the JSON text that the model got in, a
-//! line's words out.
+//! Results of `delegate` and reports of turns, in words. Pure: the JSON text that the model got in,
+//! a line's words out.
 
 use crate::answer::text;
 use domain::delegate::NAME;
