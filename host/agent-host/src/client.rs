@@ -7,7 +7,7 @@ use crate::answer::{list, number};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
 use crate::serve::ADDRESS_FILE;
-use crate::{failure, terminal, token};
+use crate::{invocation, terminal, token};
 use anyhow::anyhow;
 use bytes::Bytes;
 use domain::error_code::ErrorCode;
@@ -89,7 +89,7 @@ pub(crate) type Frames = Pin<Box<dyn Stream<Item = Result<Sse, Failure>> + Send>
 impl Client {
     /// A client of the host that the configuration describes. Connects to nothing yet.
     pub(crate) fn new(loaded: &Loaded) -> Result<Self, Failure> {
-        let start = failure::command(loaded, "serve");
+        let start = invocation::command(loaded, "serve");
         let token = match token::of_environment()? {
             Some(token) => token,
             None => of_file(loaded, &start)?,

@@ -35,7 +35,7 @@ use crate::failure::{Exit, Failure};
 use crate::reload::watch::SourceScan;
 use crate::serve::{ServeOptions, serve};
 use crate::terminal::Terminal;
-use crate::{failure, log};
+use crate::{invocation, log};
 use std::path::Path;
 
 /// Runs what the command line asks for.
@@ -54,13 +54,7 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
         Some(_) | None => load(),
     };
     let client = || Client::new(&load()?);
-    // The report of `plugin` says whatever its host warns of.
-    if !matches!(
-        command,
-        Command::Serve(_) | Command::Dev(_) | Command::Plugin(_)
-    ) {
-        log::begin(log::QUIET);
-    }
+    quiet(&command);
     let answer = match command {
         // These go on, and print what happens.
         Command::Serve(what) => {
@@ -113,6 +107,17 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
     terminal.answer(answer)
 }
 
+/// Begins the log of a command that is over soon. The report of `plugin` says whatever its host warns
+/// of.
+fn quiet(command: &Command) {
+    if !matches!(
+        command,
+        Command::Serve(_) | Command::Dev(_) | Command::Plugin(_)
+    ) {
+        log::begin(log::QUIET);
+    }
+}
+
 /// Runs the host, with the log that its configuration asks for.
 async fn serve_file(
     options: &Serve,
@@ -155,7 +160,7 @@ fn configuration(
     trusts_address: bool,
 ) -> Result<Loaded, Failure> {
     let file = locate(named).map_err(|error| {
-        Failure::new(Exit::Usage, error).advise(failure::command_with(
+        Failure::new(Exit::Usage, error).advise(invocation::command_with(
             "examples/demo/agent-host.toml",
             "serve",
         ))

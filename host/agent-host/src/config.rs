@@ -10,6 +10,7 @@ pub(crate) mod component;
 mod connectors;
 mod directories;
 pub(crate) mod document;
+mod elsewhere;
 mod extend;
 mod external;
 mod file;
@@ -17,6 +18,7 @@ mod finding;
 #[cfg(test)]
 mod fuzz;
 mod hooks;
+mod known;
 mod left_behind;
 mod limits;
 pub(crate) mod locations;

@@ -3,8 +3,8 @@
 use crate::answer::Answer;
 use crate::cli::Init;
 use crate::config::locations::{CONFIG_FILE, SYSTEM_CONFIG, config_folders};
-use crate::failure;
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use anyhow::{Context, anyhow};
 use serde_json::json;
 use std::fs;
@@ -40,7 +40,7 @@ pub(crate) fn run(init: &Init) -> Result<Answer, Failure> {
     let config = CONFIG.replace("{{data}}", &data_lines(&folder, &standard));
     write(&folder, &[(CONFIG_FILE, &config), (SCRIPT_FILE, SCRIPT)])?;
     let file = folder.join(CONFIG_FILE);
-    let next = ["config check", "serve", "chat"].map(|words| failure::command_for(&file, words));
+    let next = ["config check", "serve", "chat"].map(|words| invocation::command_for(&file, words));
     let files = [CONFIG_FILE, SCRIPT_FILE].map(|name| folder.join(name).display().to_string());
     let lines = files.iter().map(|file| format!("wrote {file}"));
     let answer = Answer::new(json!({ "files": files, "next": next }), lines);

@@ -24,8 +24,8 @@
 //! - `plugin.rs`, `plugin/`: tests of a plugin without a host, and the manifest in it
 //! - `token.rs`: the host's own token
 //! - `markdown.rs`, `markdown/`: replies as a terminal shows them
-//! - `terminal.rs`: everything that is printed; `failure.rs`: failures, exit codes and
-//!   commands that are suggested; `log.rs`: the log, without secrets
+//! - `terminal.rs`: everything that is printed; `failure.rs`: failures and exit codes;
+//!   `invocation.rs`: commands that are suggested; `log.rs`: the log, without secrets
 
 mod answer;
 mod cli;
@@ -36,6 +36,7 @@ mod dev;
 mod failure;
 mod guests;
 mod init;
+mod invocation;
 mod log;
 mod markdown;
 mod models;

@@ -21,6 +21,7 @@ mod finding;
 
 mod stamp;
 mod tools;
+mod trial;
 
 use crate::answer::Answer;
 use crate::cli::{Plugin, Test};

@@ -17,7 +17,7 @@ pub(crate) mod agent {
         },
         exports: { default: async },
         with: {
-            "agent-host:plugin/turn.view": crate::host::turn::ViewHandle,
+            "agent-host:plugin/turn.view": crate::host::turn::step_view::ViewHandle,
         },
         require_store_data_send: true,
     });
@@ -105,7 +105,7 @@ pub(crate) mod keyvalue {
         world: "wasi:keyvalue/imports",
         imports: { default: async | trappable },
         with: {
-            "wasi:keyvalue/store.bucket": crate::host::keyvalue::Bucket,
+            "wasi:keyvalue/store.bucket": crate::host::keyvalue::write_overlay::Bucket,
         },
         require_store_data_send: true,
     });

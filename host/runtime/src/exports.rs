@@ -14,7 +14,7 @@ use crate::bindings::agent::agent_host::plugin::types;
 use crate::bindings::agent::exports::agent_host::plugin::agent;
 use crate::bindings::tool::exports::agent_host::plugin::tools;
 use crate::call::CallState;
-use crate::host::turn::ViewHandle;
+use crate::host::turn::step_view::ViewHandle;
 use domain::operation::Progress;
 use domain::tool::ToolError;
 use wasmtime::Store;

@@ -10,8 +10,8 @@ use crate::answer::{is_true, list, number, text};
 use crate::cli::Chat;
 use crate::client::{Client, Frames, Refused};
 use crate::config::Loaded;
-use crate::failure;
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use crate::terminal::{Shade, Terminal, clean};
 use anyhow::anyhow;
 use command::Command;
@@ -151,7 +151,7 @@ impl<'a> Conversation<'a> {
         if has_ended(&opened) {
             let error = anyhow!("the session {id} has ended ({})", text(&opened, "/status"));
             return Err(Failure::new(Exit::Refused, error)
-                .advise(failure::command(loaded, &format!("session show {id}"))));
+                .advise(invocation::command(loaded, &format!("session show {id}"))));
         }
         // A new session is streamed from its beginning, another from where it was read: nothing is
         // missed, and what comes twice is known by its ids.

@@ -6,7 +6,7 @@ use crate::cli::Key;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
 use crate::failure::Failure;
-use crate::{failure, token};
+use crate::{invocation, token};
 use domain::key::ApiKey;
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ pub(super) fn token(loaded: &Loaded) -> Result<Answer, Failure> {
         Some(_) => failure,
         None => failure.advise(format!(
             "start the host once: {}",
-            failure::command(loaded, "serve")
+            invocation::command(loaded, "serve")
         )),
     })?;
     let document = json!({ "token": token, "file": file });

@@ -9,8 +9,8 @@ use crate::answer::{Answer, Row, details, is_true, list, number, table, text};
 use crate::cli::Session;
 use crate::client::{Client, parameters, query, segment};
 use crate::config::Loaded;
-use crate::failure;
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use anyhow::{Context, anyhow};
 use domain::id::AgentId;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ pub(super) async fn run(loaded: &Loaded, what: Session) -> Result<Answer, Failur
     Ok(match what {
         Session::List { agent, all, limit } => {
             let agents = agents(client, agent.as_deref(), all).await?;
-            let hint = failure::command(loaded, "chat");
+            let hint = invocation::command(loaded, "chat");
             sessions(client, &agents, usize::from(limit), &hint).await?
         }
         Session::Show { id, from, to } => {

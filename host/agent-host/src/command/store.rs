@@ -5,8 +5,8 @@ use crate::answer::{Answer, Row, is_true, list, number, text};
 use crate::cli::{Restore, Verify};
 use crate::client::Client;
 use crate::config::Loaded;
-use crate::failure;
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use crate::terminal::Terminal;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
@@ -176,7 +176,7 @@ pub(super) async fn open(loaded: &Loaded) -> Result<Option<Store>, Failure> {
     let dir = loaded.data_dir();
     if !dir.is_dir() {
         let error = anyhow!("there is no data folder `{}`", dir.display());
-        return Err(Failure::new(Exit::Usage, error).advise(failure::command(loaded, "serve")));
+        return Err(Failure::new(Exit::Usage, error).advise(invocation::command(loaded, "serve")));
     }
     let opened =
         tokio::task::spawn_blocking(move || Store::open(&dir, store::Options::default())).await?;

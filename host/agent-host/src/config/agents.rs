@@ -3,7 +3,7 @@
 
 use super::document::Config;
 use super::finding::{Finding, error, meant_of, warning};
-use super::{external, finding, patterns};
+use super::{external, known, patterns};
 use domain::definition::{Definition, ToolExposure, check_appearance};
 use domain::grant::PatternList;
 use domain::id::AgentId;
@@ -55,7 +55,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
             let said = said_of_tools(definition).into_iter();
             findings.extend(said.map(|name| warning(key(name), message)));
         }
-        let missing = finding::no_component(config, definition.driver());
+        let missing = known::no_component(config, definition.driver());
         findings.extend(missing.map(|message| error(key("component"), message)));
         let model = definition.model.as_ref();
         if let Some(model) = model.filter(|model| config.model(model).is_none()) {

@@ -3,7 +3,7 @@
 
 use super::document::Config;
 use super::finding::{Finding, error, faults_within, meant, warning};
-use super::{finding, hooks, secrets, turn_limits};
+use super::{hooks, known, secrets, turn_limits};
 use broker::Catalogue;
 use domain::connector::{CONNECTORS_MAX, ConnectorSpec, DIRECT, WebhookCheck};
 use domain::path::ConnectorName;
@@ -35,7 +35,7 @@ fn check_one(
     let section = format!("connectors.{name}");
     let key = |field: &str| format!("{section}.{field}");
     findings.extend(faults_within(&section, spec.faults()));
-    let no_agent = finding::no_agent(config, &spec.agent);
+    let no_agent = known::no_agent(config, &spec.agent);
     findings.extend(no_agent.map(|message| error(key("agent"), message)));
     for Named { field, secret } in secrets_of(spec) {
         if !config.secrets.contains_key(secret) {
@@ -50,7 +50,7 @@ fn check_one(
         }
         return;
     }
-    match finding::no_component(config, &spec.component) {
+    match known::no_component(config, &spec.component) {
         Some(message) => findings.push(error(key("component"), message)),
         None if spec.enabled => findings.extend(without_network(config, &spec.component)),
         None => {}

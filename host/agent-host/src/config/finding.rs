@@ -1,10 +1,7 @@
 //! The findings of the configuration's checks: a key, a message, and how bad it is; with the keys
 //! and names that were probably meant, and the wording of a reader's complaints.
 
-use super::check;
-use super::component::{BUILT_INS, built_in_names};
-use super::document::Config;
-use domain::definition::DefinitionId;
+use super::elsewhere;
 use domain::trigger::SpecFault;
 use serde::Serialize;
 use serde_path_to_error::{Path, Segment};
@@ -99,7 +96,7 @@ impl KeyError {
             } else {
                 format!(" in `{parent}`")
             };
-            let hint = check::of_key(parent, named)
+            let hint = elsewhere::of_key(parent, named)
                 .map_or_else(|| hint(named, &known), |reported| format!("; {reported}"));
             return Self {
                 message: format!("unknown key `{named}`{place}{hint}"),
@@ -198,35 +195,6 @@ fn text(path: &Path) -> String {
         };
     }
     text
-}
-
-/// Returns the message about a component that is neither configured nor built in; none for one
-/// that there is.
-pub(super) fn no_component(config: &Config, component: &str) -> Option<String> {
-    if BUILT_INS.contains(&component) || config.components.contains_key(component) {
-        return None;
-    }
-    let known = config.components.keys().map(String::as_str);
-    let known: Vec<&str> = known.chain(BUILT_INS).collect();
-    let fix = meant(component, &known, || {
-        let built_in = built_in_names();
-        format!("add it to `components`, or name one of {built_in}")
-    });
-    Some(format!("there is no component `{component}`; {fix}"))
-}
-
-/// Returns the message about an agent that the configuration does not have; none for one that it
-/// has.
-pub(super) fn no_agent(config: &Config, agent: &DefinitionId) -> Option<String> {
-    let agents = config.agents.iter().map(|agent| &agent.agent_id);
-    if agents.clone().any(|known| known == agent) {
-        return None;
-    }
-    let known: Vec<&str> = agents.map(|agent| agent.0.as_str()).collect();
-    let fix = meant_of(&agent.0, &known, || {
-        "write `[[agents]]` with an `agentId` and a `displayName`".to_owned()
-    });
-    Some(format!("there is no agent `{agent}` in `agents`; {fix}"))
 }
 
 /// Adds to a fault in a TOML file what its brackets should have been. `line` is the line of the

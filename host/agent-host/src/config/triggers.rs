@@ -3,7 +3,7 @@
 
 use super::document::Config;
 use super::finding::{Finding, Severity, error, faults_within, meant, warning};
-use super::{agents, finding, hooks, patterns, secrets};
+use super::{agents, hooks, known, patterns, secrets};
 use domain::definition::DefinitionId;
 use domain::grant::FolderPattern;
 use domain::id::AgentId;
@@ -81,7 +81,7 @@ impl Checked<'_> {
             findings.push(error(self.key("user"), message));
         }
         findings.extend(faults_within(self.section, spec.faults()));
-        let no_component = finding::no_component(config, spec.component());
+        let no_component = known::no_component(config, spec.component());
         findings.extend(no_component.map(|message| error(self.key("component"), message)));
         let no_model = spec.model.as_ref();
         let no_model = no_model.filter(|model| config.model(model).is_none());
@@ -129,7 +129,7 @@ impl Checked<'_> {
             }
         } else if agent.parse::<AgentId>().is_err() && !agent.trim().is_empty() {
             let definition = DefinitionId(agent.to_owned());
-            let missing = finding::no_agent(self.config, &definition);
+            let missing = known::no_agent(self.config, &definition);
             findings.extend(missing.map(|message| error(key, message)));
             if let Some(user) = &self.spec.user {
                 self.check_subscriber(key, &format!("/{user}/agent/{agent}"), agent, findings);
@@ -338,7 +338,7 @@ fn check_hooks(config: &Config, findings: &mut Vec<Finding>) {
     let agents = hooks.agents.iter().enumerate();
     let agents = agents.map(|(index, agent)| (format!("hooks.agents[{index}]"), agent));
     for (key, agent) in std::iter::once(("hooks.agent".to_owned(), &hooks.agent)).chain(agents) {
-        let missing = finding::no_agent(config, agent);
+        let missing = known::no_agent(config, agent);
         findings.extend(missing.map(|message| error(key, message)));
     }
 }

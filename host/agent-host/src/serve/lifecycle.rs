@@ -5,7 +5,7 @@ use crate::config::{Finding, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::models::gateway;
 use crate::terminal::Terminal;
-use crate::{config, failure};
+use crate::{config, invocation};
 use anyhow::anyhow;
 use api::{Api, Clock, Stopper};
 use broker::{Broker, Catalogue};
@@ -116,7 +116,7 @@ pub(super) fn failure(error: Error, loaded: &Loaded) -> Failure {
 /// Returns the command that serves at another port.
 fn another_port(loaded: &Loaded) -> String {
     let listen = SocketAddr::new(loaded.config.server.listen.ip(), 0);
-    failure::command(loaded, &format!("serve --listen {listen}"))
+    invocation::command(loaded, &format!("serve --listen {listen}"))
 }
 
 fn advice(error: &Error, listen: SocketAddr, another_port: &str) -> Option<String> {

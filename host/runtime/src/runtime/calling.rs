@@ -17,10 +17,10 @@ use crate::host::audit_recorder::AuditRecorder;
 use crate::host::clock_and_randomness::ClockAndRandomness;
 use crate::host::filesystem::folders::Folders;
 use crate::host::http::{EgressScope, Sender};
-use crate::host::keyvalue::WriteOverlay;
+use crate::host::keyvalue::write_overlay::WriteOverlay;
 use crate::host::progress::NoteRelay;
 use crate::host::secrets::BoundSecrets;
-use crate::host::turn::StepView;
+use crate::host::turn::step_view::StepView;
 use crate::log::LogLine;
 use crate::outcome::{Called, NotAdmitted, Outcome, Ran, Stepped, TurnedAway, Written};
 use crate::redacted;
@@ -163,9 +163,7 @@ impl Runtime {
         let recorder = audit.recorder(bound.rulings.clone());
         if let World::StandIn(answer) = &*component.world {
             notes.begun();
-            let Some(answer) = answer.clone() else {
-                return std::future::pending().await;
-            };
+            let answer = stood_in(answer.clone()).await;
             return ran(self.not_run(Outcome::Returned(answer)));
         }
         let World::Tools(exports) = &*component.world else {
@@ -423,5 +421,13 @@ pub(super) fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {
     match read {
         Ok(value) => Outcome::Returned(value),
         Err(Unacceptable(detail)) => Outcome::Refused { detail },
+    }
+}
+
+/// Returns the answer of a stand-in; one without an answer never returns.
+async fn stood_in(answer: Option<Result<Progress, ToolError>>) -> Result<Progress, ToolError> {
+    match answer {
+        Some(answer) => answer,
+        None => std::future::pending().await,
     }
 }

@@ -8,8 +8,8 @@ use crate::answer::{is_true, list, number, text};
 use crate::cli::Chat;
 use crate::client::{Client, Frames, Refused, code_of, segment};
 use crate::config::Loaded;
-use crate::failure;
 use crate::failure::{Exit, Failure};
+use crate::invocation;
 use crate::terminal::{Shade, clean, one_line};
 use anyhow::anyhow;
 use domain::error_code::ErrorCode;
@@ -100,7 +100,7 @@ pub(super) fn has_ended(session: &Value) -> bool {
 
 /// Returns the command that goes on with a session.
 pub(super) fn going_on(loaded: &Loaded, session: &str) -> String {
-    failure::command(loaded, &format!("chat --session {session}"))
+    invocation::command(loaded, &format!("chat --session {session}"))
 }
 
 /// Adds advice that names the current session of an agent. An agent that leads one session leads no
