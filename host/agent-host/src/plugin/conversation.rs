@@ -7,41 +7,23 @@
 use super::call::{Kit, stopped};
 use super::finding::{Finding, Run as Ran, Severity, count};
 use super::tools::Tested;
-use super::trial::{PEER, PLUGIN, STEPS_MAX, TrialHost};
+use super::trial::{BEGIN, Course, STEPS_MAX, TrialHost, entry};
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
-use broker::replay::{ReplayVerdict, fold, replay, replay_seeded};
-use broker::{
-    AfterRestore, Broker, By, Catalogue, Clock, Entry, Limits, NewSession, Parts, PathSettings,
-    PostMessage, Respond, Target,
-};
-use domain::clock::Reading;
-use domain::definition::{Definition, DefinitionId};
+use broker::Catalogue;
+use broker::replay::{ReplayVerdict, replay, replay_seeded};
 use domain::digest::Digest;
-use domain::event::{Event, RunEnded, RunStepped, StepFailed, StepFault};
-use domain::grant::{Grant, PatternList};
-use domain::id::{RunId, SessionId};
+use domain::event::{RunStepped, StepFailed, StepFault};
 use domain::message::Part;
-use domain::operation::{CallUsage, Operation, Performer, Progress};
-use domain::queue::QueueOverride;
+use domain::operation::{Performer, Progress};
 use domain::run::Run;
 use domain::run::recover::would_be_sent;
-use domain::sample;
-use domain::session::CHAT;
 use domain::step::{Decision, OperationOutcome, Work};
-use domain::time::Timestamp;
 use domain::tool::{EffectClass, ToolDefinition, ToolError};
 use domain::turn::TurnEnd;
-use domain::user::UserId;
-use llm::Gateway;
 use runtime::{AgentDescription, Component, Outcome};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use store::{EventFilter, Options, Store};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The tool that every agent under test may use.

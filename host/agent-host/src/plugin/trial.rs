@@ -40,7 +40,7 @@ pub(super) const STEPS_MAX: u32 = 12;
 /// Events of one conversation.
 const EVENTS_MAX: usize = 10_000;
 /// The time at which every conversation begins.
-const BEGIN: Timestamp = Timestamp(1_767_225_600_000);
+pub(super) const BEGIN: Timestamp = Timestamp(1_767_225_600_000);
 /// Time without an event after which a conversation is left as it is.
 const STALLED: Duration = Duration::from_secs(30);
 /// The pause between two reads of a conversation's events.
@@ -50,7 +50,7 @@ pub(super) const PLUGIN: &str = "plugin";
 /// A second agent of the same code, which the first may hand work to.
 pub(super) const PEER: &str = "sample-peer";
 
-fn entry(name: &str, component: Arc<Component>) -> Entry {
+pub(super) fn entry(name: &str, component: Arc<Component>) -> Entry {
     Entry {
         name: name.to_owned(),
         component,
