@@ -107,8 +107,8 @@ pub(crate) async fn run(cli: Cli, terminal: Terminal) -> Result<(), Failure> {
     terminal.answer(answer)
 }
 
-/// Begins the log of a command that is over soon. The report of `plugin` says whatever its host warns
-/// of.
+/// Begins the log of a command that is over soon. The report of `plugin` says whatever its host
+/// warns of.
 fn quiet(command: &Command) {
     if !matches!(
         command,

@@ -1,4 +1,4 @@
-//! What commands and drivers share. Neither of them imports the other.
+//! The shared room of commands and drivers. Neither of them imports the other.
 //!
 //! ## Where things are
 //!

@@ -381,7 +381,7 @@ impl Folder {
             for text in texts {
                 assert!(shown.contains(&text), "{at}: no `{text}` in:\n{shown}");
             }
-            told
+            shown
         })
     }
 

@@ -371,7 +371,25 @@ fn outcome(failed: &StepFailed) -> Outcome<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AgentDescription, TOOL, tools};
+    use super::{AgentDescription, ReplayVerdict, TOOL, difference, tools};
+
+    #[test]
+    fn whatever_differs_between_two_runs_of_a_step_is_named() {
+        for (what, named) in [
+            ("effects, memo", "list of effects"),
+            ("memo", "memo"),
+            ("what it read", "list of questions to its view"),
+            ("decision", "decision"),
+            ("anything else", "outcome"),
+        ] {
+            let what = what.to_owned();
+            let found = difference(&ReplayVerdict::Diverged { what }).ok().flatten();
+            assert_eq!(found, Some(named));
+        }
+        assert_eq!(difference(&ReplayVerdict::Same).ok(), Some(None));
+        let what = "its component is gone".to_owned();
+        assert!(difference(&ReplayVerdict::Unavailable { what }).is_err());
+    }
 
     #[test]
     fn wanted_tools_have_stand_ins_except_for_those_of_the_host() {
