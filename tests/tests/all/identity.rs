@@ -165,3 +165,41 @@ async fn a_trusted_issuer_is_asked_and_503_is_told_while_it_does_not_answer() {
         ended.said
     );
 }
+
+/// A host whose issuers could mean the same user does not start, and the check says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_whose_issuers_could_mean_the_same_user_is_refused_and_told_why() {
+    let issuer = |name: &str| {
+        json!({
+            "issuer": format!("https://{name}.example"), "audience": ["agent-host"],
+            "algorithms": ["RS256"], "plainUsers": true,
+        })
+    };
+    let server = json!({
+        "listen": "127.0.0.1:0", "dataDir": "data", "identity": [issuer("a"), issuer("b")],
+    });
+    let folder = Folder::new(json!({ "server": server }));
+    let ended = folder.start(None).await.unwrap_err();
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.said);
+    let fault = "server.identity[1].plainUsers";
+    assert!(
+        ended.said.contains(fault)
+            && ended
+                .said
+                .contains("server.identity[0] has plain users already"),
+        "{}",
+        ended.said
+    );
+    let checked = folder.run(&["config", "check"]).await;
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&checked.stdout),
+        String::from_utf8_lossy(&checked.stderr)
+    );
+    assert!(
+        !checked.status.success()
+            && said.contains(fault)
+            && said.contains("set it to false here or there"),
+        "{said}"
+    );
+}

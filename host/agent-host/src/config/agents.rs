@@ -1,14 +1,14 @@
 //! Checks of agents and personas that are well-formed but may still be wrong, and the model that an
 //! agent's `chat.provider` chooses.
 
-use super::document::Config;
+use super::document::{Config, chosen_model};
 use super::finding::{Finding, error, meant_of, warning};
 use super::{external, known, patterns};
 use domain::definition::{Definition, ToolExposure, check_appearance};
 use domain::grant::PatternList;
 use domain::id::AgentId;
+use domain::path::{ModelRole, UserRules};
 use domain::user::{RESERVED_WORDS, UserId};
-use serde_json::json;
 use std::collections::BTreeSet;
 
 /// The built-in component of agents that name none.
@@ -336,95 +336,6 @@ fn said_of_tools(definition: &Definition) -> Vec<&'static str> {
     said.map(|(name, _)| name).collect()
 }
 
-/// Returns the alias of the model that an agent's `chat.provider` chooses. It is the default model
-/// if that is at the provider, or else the provider's only one. A provider is named by its name in
-/// `providers` or, if none has that name, by its kind.
-///
-/// None when the agent names no provider or also a model, or when no model is configured at all,
-/// which is a finding of its own.
-///
-/// # Errors
-/// No model is at that provider, more than one is, or the agent's model is elsewhere.
-pub(super) fn chosen_model<'a>(
-    config: &'a Config,
-    definition: &Definition,
-) -> Result<Option<&'a str>, String> {
-    let Some(meant) = definition
-        .chat
-        .provider
-        .as_deref()
-        .filter(|_| !config.models.is_empty())
-    else {
-        return Ok(None);
-    };
-    let is_kind = |name: &str| {
-        config
-            .providers
-            .get(name)
-            .is_some_and(|provider| json!(provider.kind) == *meant)
-    };
-    let by_name = config.providers.contains_key(meant);
-    let is_there = |model: &llm::ModelConfig| {
-        if by_name {
-            model.provider == meant
-        } else {
-            is_kind(&model.provider)
-        }
-    };
-    if let Some((alias, model)) = definition
-        .model
-        .as_deref()
-        .and_then(|name| config.model(name))
-    {
-        if is_there(model) {
-            return Ok(None);
-        }
-        return Err(format!(
-            "the agent's model `{alias}` is at `{}` and not at `{meant}`; leave one of the two out",
-            model.provider
-        ));
-    }
-    if let Some((alias, _)) = config
-        .model_by_default()
-        .filter(|(_, model)| is_there(model))
-    {
-        return Ok(Some(alias));
-    }
-    let there: Vec<&str> = config
-        .models
-        .iter()
-        .filter(|(_, model)| is_there(model))
-        .map(|(alias, _)| alias.as_str())
-        .collect();
-    only_one(config, meant, &there).map(Some)
-}
-
-/// Returns the only one of the models at a provider.
-fn only_one<'a>(config: &Config, meant: &str, there: &[&'a str]) -> Result<&'a str, String> {
-    let quoted = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| format!("`{name}`"))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    match there {
-        [alias] => Ok(*alias),
-        [] => {
-            let known: Vec<&str> = config.providers.keys().map(String::as_str).collect();
-            Err(format!(
-                "no model of `models` is at a provider of the name or kind `{meant}`; providers \
-                 are {}",
-                quoted(&known)
-            ))
-        }
-        several => Err(format!(
-            "{} are at `{meant}`: say which one with `model`",
-            quoted(several)
-        )),
-    }
-}
-
 /// Finds all faults of the personas, one by one and beside each other.
 pub(super) fn check_personas(config: &Config, findings: &mut Vec<Finding>) {
     let mut seen = BTreeSet::new();
@@ -470,6 +381,55 @@ pub(super) fn check_personas(config: &Config, findings: &mut Vec<Finding>) {
             models,
             &config.models,
         ));
+    }
+}
+
+/// Finds all faults of the rules on paths.
+pub(super) fn check_rules(config: &Config, findings: &mut Vec<Finding>) {
+    findings.extend(
+        UserRules::new(&config.path_rules)
+            .err()
+            .map(|many| error("pathRules", many.to_string())),
+    );
+    for (index, rule) in config.path_rules.iter().enumerate() {
+        if rule.users.as_ref().is_some_and(Vec::is_empty) {
+            let message = "nobody is named, so the rule is for nobody; name users, or leave `users` out for \
+                 all of them";
+            findings.push(error(format!("pathRules[{index}].users"), message));
+        }
+        let key = format!("pathRules[{index}].modelAllowlist");
+        let models = rule.model_allowlist.as_ref();
+        findings.extend(patterns::entries(&key, models));
+        findings.extend(patterns::models(&key, models, &config.models));
+    }
+}
+
+/// Finds all faults of the models of roles.
+pub(super) fn check_roles(config: &Config, findings: &mut Vec<Finding>) {
+    for (role, models) in &config.roles {
+        let key = format!("roles.{role}");
+        let list = models.model_allowlist.as_ref();
+        let found = models.model.as_deref().map(|model| config.model(model));
+        match (found, &models.model) {
+            (Some(None), Some(model)) => {
+                findings.push(error(key.clone(), no_model(config, model)));
+            }
+            (Some(Some((alias, _))), _) if list.is_some_and(|list| !list.matches(alias)) => {
+                let message = format!(
+                    "it does not match `{alias}`, the model of the role, which then answers \
+                     nobody; add it"
+                );
+                findings.push(error(format!("{key}.modelAllowlist"), message));
+            }
+            _ => {}
+        }
+        let key = format!("{key}.modelAllowlist");
+        if *role == ModelRole::Heartbeat && list.is_some() {
+            let message = "a heartbeat wakes agents of other roles; write it at those roles";
+            findings.push(error(key.clone(), message));
+        }
+        findings.extend(patterns::entries(&key, list));
+        findings.extend(patterns::models(&key, list, &config.models));
     }
 }
 

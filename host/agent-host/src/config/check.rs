@@ -4,8 +4,8 @@ use super::component::{BUILT_INS, built_in_names};
 use super::document::{Config, Loaded};
 use super::finding::{Finding, Severity, error, warning};
 use super::{
-    agents, component, connectors, directories, elsewhere, external, limits, locations, patterns,
-    programs, roles, secrets, server, skills, triggers, turn_limits,
+    agents, component, connectors, directories, elsewhere, external, literal_paths, patterns,
+    programs, ranges, secrets, server, skills, triggers, turn_limits,
 };
 use crate::guests;
 use broker::Catalogue;
@@ -18,11 +18,11 @@ use std::collections::BTreeSet;
 pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     let mut findings = Vec::new();
     elsewhere::check(&mut findings);
-    locations::check_literal(&loaded.config, &mut findings);
+    literal_paths::check(&loaded.config, &mut findings);
     agents::check(&loaded.config, &mut findings);
     agents::check_personas(&loaded.config, &mut findings);
-    roles::check_rules(&loaded.config, &mut findings);
-    roles::check_roles(&loaded.config, &mut findings);
+    agents::check_rules(&loaded.config, &mut findings);
+    agents::check_roles(&loaded.config, &mut findings);
     skills::check(loaded, &mut findings);
     check_components(loaded, &mut findings);
     check_pins(loaded, &mut findings);
@@ -36,7 +36,7 @@ pub(crate) fn check(loaded: &Loaded) -> Vec<Finding> {
     turn_limits::check(&loaded.config, &mut findings);
     programs::check(loaded, &mut findings);
     findings.extend(loaded.config.agent_tools.check());
-    let of_schema = limits::check(&loaded.config).into_iter();
+    let of_schema = ranges::check(&loaded.config).into_iter();
     let is_reported = |key: &str| {
         let mut errors = findings.iter().filter(|it| it.severity == Severity::Error);
         errors.any(|it| it.key == key)

@@ -6,8 +6,8 @@ mod tests;
 
 use super::document::Loaded;
 use super::finding::{Finding, error, warning};
-use super::locations;
 use super::shared::own_of_host;
+use super::{literal_paths, locations};
 use crate::terminal::quoted;
 use domain::grant::{
     Access, DirectoryGrant, FolderChain, FolderPattern, Meeting, Nesting, Placed, meeting, nested,
@@ -92,7 +92,7 @@ pub(super) fn check(
             }
         };
         // Nobody is told to make a folder that is called `~`.
-        if !path.is_dir() && locations::sign(&directory.path).is_none() {
+        if !path.is_dir() && literal_paths::sign(&directory.path).is_none() {
             let message = format!(
                 "there is no folder `{}`; make it with: mkdir -p {}",
                 path.display(),

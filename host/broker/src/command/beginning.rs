@@ -170,9 +170,8 @@ impl Messages<'_> {
             arriving: routing.arriving,
         };
         let mut commit = opening(command, beginning, new, now);
-        commit
-            .guards
-            .extend(self.access().may_open(&command.user, now));
+        let may_open = self.access().may_open(&command.user, now);
+        commit.guards.extend(may_open);
         let request = routing.request;
         commit.key = request.map(|request| first.remembered(request, route.clone()));
         store::point("broker.accept.before");
@@ -184,11 +183,10 @@ impl Messages<'_> {
                     // Its debounce may be over before any other timer is due.
                     self.core.timers.notify_one();
                 }
-                let position = committed.last_position;
                 PostOutcome::Accepted(InputReceipt {
                     input,
                     session,
-                    position,
+                    position: committed.last_position,
                     waits_for,
                     dropped: Vec::new(),
                     replayed: false,

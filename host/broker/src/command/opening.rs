@@ -83,9 +83,8 @@ impl Sessions<'_> {
             Whom::There(row, role) => (row.agent, role, row.parent.is_some(), None),
             Whom::New(created) => {
                 let agent = Agent::apply(None, &Event::AgentCreated((*created).clone()));
-                let agent = agent.ok_or_else(|| {
-                    Error::unavailable(io::Error::other("an agent cannot be made"))
-                })?;
+                let unmade = || Error::unavailable(io::Error::other("an agent cannot be made"));
+                let agent = agent.ok_or_else(unmade)?;
                 (agent, AgentRole::Primary, false, Some(*created))
             }
         };
@@ -114,8 +113,8 @@ impl Sessions<'_> {
         let is_structured = planned.is_structured();
         let may_open = self.access().may_open(&command.user, planned.now);
         let mut commit = self.opening(planned)?;
-        commit.guards.extend(may_open);
-        commit.guards.extend(joining.map(Guard::from));
+        let guards = may_open.chain(joining.map(Guard::from));
+        commit.guards.extend(guards);
         commit.key = request.map(|request| request.answered(&session));
         let committed = if is_structured {
             self.core.commit_work(session, commit).await

@@ -65,14 +65,11 @@ impl Runs<'_> {
             // Reading it would end the process.
             driven(self.core, session)?;
         }
-        let run = match load_run(self.store(), run).await {
-            Ok((run, _)) => run,
-            Err(failure) => {
-                return Err(driven(self.core, session)
-                    .err()
-                    .unwrap_or_else(|| failure.into()));
-            }
-        };
+        let loaded = load_run(self.store(), run).await;
+        let (run, _) = loaded.map_err(|failure| {
+            let unavailable = driven(self.core, session).err();
+            unavailable.unwrap_or_else(|| failure.into())
+        })?;
         if run.started.agent != agent.agent.id
             || command.session.is_some_and(|named| named != session)
         {

@@ -7,7 +7,6 @@
 //! A session that is begun for a message is in one commit with it. So are its agent, if that is
 //! made as well, and the key of the request: see [`super::beginning`].
 
-use super::Whom;
 use super::arriving::Arriving;
 use super::beginning::Beginning;
 use super::messages::{
@@ -16,7 +15,7 @@ use super::messages::{
 use super::once::Once;
 use super::queue::{Configured, NamedSession, QueueChange};
 use super::switch_origin::Leaving;
-use super::{Address, By, Error, Messages, PostMessage, PostOutcome, Request, Target};
+use super::{Address, By, Error, Messages, PostMessage, PostOutcome, Request, Target, Whom};
 use crate::boxed::boxed;
 use crate::core::fresh;
 use crate::refusals::{changing, key_reused, no_thread_found, no_turn_there, session_unknown};
@@ -88,8 +87,7 @@ pub struct RoutedReceipt {
     pub agent: AgentId,
     /// The session.
     pub session: SessionId,
-    /// The reason for this session; none for a request that was accepted before reasons were
-    /// remembered.
+    /// The reason for this session; none for one accepted before reasons were remembered.
     pub why: Option<String>,
     /// True if the session was begun for them.
     pub is_new: bool,

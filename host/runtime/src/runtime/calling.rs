@@ -162,9 +162,7 @@ impl Runtime {
         let limits = &bound.limits;
         let recorder = audit.recorder(bound.rulings.clone());
         if let World::StandIn(answer) = &*component.world {
-            notes.begun();
-            let answer = stood_in(answer.clone()).await;
-            return ran(self.not_run(Outcome::Returned(answer)));
+            return ran(self.not_run(stood_in(answer.clone(), &*notes).await));
         }
         let World::Tools(exports) = &*component.world else {
             let detail = format!("component {} has no tools", component.digest);
@@ -425,9 +423,13 @@ pub(super) fn accepted<T>(read: Result<T, Unacceptable>) -> Outcome<T> {
 }
 
 /// Returns the answer of a stand-in; one without an answer never returns.
-async fn stood_in(answer: Option<Result<Progress, ToolError>>) -> Result<Progress, ToolError> {
+async fn stood_in(
+    answer: Option<Result<Progress, ToolError>>,
+    notes: &dyn Notes,
+) -> Outcome<Result<Progress, ToolError>> {
+    notes.begun();
     match answer {
-        Some(answer) => answer,
+        Some(answer) => Outcome::Returned(answer),
         None => std::future::pending().await,
     }
 }

@@ -280,6 +280,36 @@ async fn a_visitor_sees_a_reply_while_it_is_made_and_reads_nobody_elses() {
     assert_eq!(refused, Some(Some(401)));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn only_pages_that_the_operator_lists_use_a_chat() {
+    let site = Site::new("puppet").await;
+    let from = async |method: Method, origin: &str| {
+        let request = site.host.bare(method, "/chat/site/visitors");
+        let asked = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+        ];
+        let request = asked
+            .iter()
+            .fold(request, |it, (name, value)| it.header(*name, *value));
+        let response = request.send().await.unwrap();
+        let allowed = response.headers().get("access-control-allow-origin");
+        let allowed = allowed.map(|it| it.to_str().unwrap().to_owned());
+        (response.status().as_u16(), allowed)
+    };
+    let listed = Some(PAGE.to_owned());
+    assert_eq!(from(Method::OPTIONS, PAGE).await, (204, listed.clone()));
+    assert_eq!(from(Method::POST, PAGE).await, (201, listed));
+    let others = ["https://evil.example", "http://www.example.org", "null"];
+    for other in others {
+        assert_eq!(from(Method::OPTIONS, other).await, (403, None), "{other}");
+        assert_eq!(from(Method::POST, other).await, (403, None), "{other}");
+    }
+    let nowhere = site.host.bare(Method::POST, "/chat/nowhere/visitors");
+    let nowhere = site.host.send(nowhere).await;
+    assert_eq!(nowhere.text("code"), "CONNECTOR_NOT_FOUND");
+}
+
 /// Its tests stand beside it, in the language that it is in.
 #[test]
 fn the_page_of_the_example_loses_nothing_and_reads_nothing_as_html() {

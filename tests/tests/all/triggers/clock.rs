@@ -12,6 +12,8 @@ use tokio::time::sleep;
 const MINUTE_MS: u64 = 60_000;
 /// The time in which what is not to happen would have happened.
 const MEANWHILE: Duration = Duration::from_millis(500);
+/// Longer than three intervals of ten minutes, by more than a time may be late.
+const DOWN_MS: i64 = 36 * 60_000;
 
 /// Returns a schedule whose message says when it was due.
 fn scheduled(schedule: &Value) -> Value {
@@ -117,6 +119,34 @@ async fn a_run_by_hand_is_one_trigger_event_and_the_schedule_stays_as_it_is() {
     assert_eq!(runs[0]["run_by_user_id"], "local");
     assert_eq!(scene.reported("daily").await.len(), 1);
     assert_eq!(scene.shown("daily").await["next_due_at"], before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_that_were_missed_while_no_host_ran_are_dealt_with_by_their_policy() {
+    let policy = |missed: &str| scheduled(&json!({ "every": "10m", "missed": missed }));
+    let scene = Scene::new(&json!({
+        "skip": policy("skip"), "once": policy("once"), "all": policy("all"),
+    }))
+    .await;
+    let begin = scene.shown("once").await["defined_at"].clone();
+    let begin: Timestamp = begin.as_str().unwrap().parse().unwrap();
+    let scene = scene.restarted_after(DOWN_MS).await;
+    let skipped = scene.done("skip", 1).await;
+    assert_eq!(skipped.len(), 1, "{skipped:?}");
+    assert_eq!(skipped[0]["state"], "skipped");
+    assert_eq!(skipped[0]["trigger_event"]["count"], 3);
+    assert_eq!(skipped[0]["trigger_event"]["reason"], "missed");
+    let once = scene.done("once", 1).await;
+    assert_eq!(once.len(), 1, "{once:?}");
+    assert_eq!(once[0]["trigger_event"]["missed"], 2);
+    assert_eq!(due(&once), after(begin, &[30]));
+    let all = scene.done("all", 3).await;
+    assert_eq!(due(&all), after(begin, &[10, 20, 30]));
+    for (name, count) in [("skip", 0), ("once", 1), ("all", 3)] {
+        assert_eq!(scene.reported(name).await.len(), count, "{name}");
+        let next = scene.shown(name).await["next_due_at"].clone();
+        assert_eq!(next, json!(after(begin, &[40])[0]), "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,9 @@
-//! Watched folders: what changes in one is told once, and nothing that a link leads to.
+//! Watched folders: what changes in one is told once, also what changed while no host ran, and
+//! nothing that a link leads to.
 
 use super::scene::{Scene, config, trigger};
 use agent_host_tests::process::tells;
+use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -10,6 +12,10 @@ use tokio::time::sleep;
 
 /// Longer than the quiet time of every watch here.
 const QUIET: Duration = Duration::from_millis(1_500);
+/// Files of a flood.
+const FLOOD: usize = 300;
+/// Changes that one trigger event lists.
+const LISTED: usize = 100;
 
 /// A folder that is watched, and what was told of it.
 struct Watch {
@@ -116,6 +122,59 @@ async fn a_folder_that_another_one_replaced_is_watched_within_seconds() {
             "{folder}: {reported}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changed_while_no_host_ran_is_one_trigger_event_after_the_restart() {
+    let mut watch = Watch::new("200ms").await;
+    std::fs::write(watch.path("old.md"), "old").unwrap();
+    watch.reported().await;
+    let names = ["a.md", "b.md", "c.md"];
+    let files = names.map(|name| watch.path(name));
+    let old = watch.path("old.md");
+    let Watch { scene, runs } = watch;
+    // Stopped, it sees nothing of it, and then it is killed.
+    scene.host.signal(Signal::STOP);
+    for file in files {
+        std::fs::write(file, "new").unwrap();
+    }
+    std::fs::remove_file(old).unwrap();
+    let scene = scene.restarted_after(0).await;
+    let mut watch = Watch { scene, runs };
+    let reported = watch.reported().await;
+    for name in names {
+        assert!(
+            reported.contains(&format!("- created `{name}`")),
+            "{reported}"
+        );
+    }
+    assert!(reported.contains("- removed `old.md`"), "{reported}");
+    watch.tells_nothing().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_files_is_one_trigger_event_with_a_bounded_list() {
+    let mut watch = Watch::new("1s").await;
+    for number in 0..FLOOD {
+        std::fs::write(watch.path(&format!("flood-{number:03}")), "x").unwrap();
+    }
+    let reported = watch.reported().await;
+    assert_eq!(
+        reported.matches("- created `flood-").count(),
+        LISTED,
+        "{reported}"
+    );
+    let more = FLOOD - LISTED;
+    assert!(
+        reported.contains(&format!("{more} changes more")),
+        "{reported}"
+    );
+    let runs = watch.scene.runs("inbox").await;
+    let expected = json!({
+        "kind": "files", "folder": "/inbox", "changes": LISTED, "more": more,
+    });
+    assert_eq!(runs[0]["trigger_event"], expected);
+    watch.tells_nothing().await;
 }
 
 /// A folder full of links, out of it and around in it: none is followed, and what happens where
