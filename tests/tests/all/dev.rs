@@ -162,10 +162,13 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
         changed["asked"]["removed"],
         json!(["files.read", "files.write"])
     );
-    let went = changed["imports"]["removed"].to_string();
-    let received = changed["imports"]["added"].to_string();
-    assert!(went.contains("\"wasi:io/poll@"), "{changed}");
-    assert!(!received.contains("\"wasi:io/poll@"), "{changed}");
+    let imports = |changed: &Value, which: &str| changed["imports"][which].to_string();
+    let progress = "\"agent-host:plugin/progress@";
+    assert!(imports(&changed, "added").contains(progress), "{changed}");
+    assert!(
+        !imports(&changed, "removed").contains(progress),
+        "{changed}"
+    );
     let names = |which: &str| changed["tools"][which].as_array().unwrap().clone();
     assert!(names("added").contains(&json!("echo")), "{changed}");
     assert!(names("removed").contains(&json!("look")), "{changed}");
@@ -174,6 +177,10 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
     assert!(reported.contains("parts {}"), "{reported}");
     let gone = play(&host, &third, &call("look")).await;
     assert!(gone.contains("there is no tool `look`"), "{gone}");
+
+    build(&folder, &new);
+    let changed = printed.event("component").await;
+    assert!(imports(&changed, "removed").contains(progress), "{changed}");
     assert!(host.stop().await.success());
 }
 

@@ -229,8 +229,10 @@ const PAGES: usize = 199;
 /// Core instances beside the program's own. Python has 14 and the program 4.
 const INSTANCES: usize = 32;
 
-/// The same component with another version of WASI in the names of its imports: from 0 to 9.
-fn of_version(component: &[u8], patch: u8) -> Vec<u8> {
+/// The same component with other versions of WASI in the names of its imports: the digit of each
+/// is higher by `shift`, and 0 follows 9. So an interface that is imported at two versions, by the
+/// standard library and by bindings, keeps two.
+fn with_shifted_versions(component: &[u8], shift: u8) -> Vec<u8> {
     const NAME: &[u8] = b"@0.2.";
     let mut changed = component.to_vec();
     for at in 0..component.len() - NAME.len() {
@@ -238,7 +240,7 @@ fn of_version(component: &[u8], patch: u8) -> Vec<u8> {
         // The name's length stands before it, so a digit takes the place of a digit.
         let is_version = name == NAME && after[0].is_ascii_digit();
         if is_version && !after[1..].starts_with(b"-draft") && !is_own(&component[..at]) {
-            changed[at + NAME.len()] = b'0' + patch;
+            changed[at + NAME.len()] = b'0' + (after[0] - b'0' + shift) % 10;
         }
     }
     changed
@@ -400,7 +402,7 @@ async fn called(component: &[u8], tools: &[&str]) -> Vec<String> {
 /// A guest with an interpreter in it loads, is called, and is refused what nobody granted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_with_an_interpreter_in_it_is_called_and_refused_what_nobody_granted() {
-    let interpreter = of_interpreter(&of_version(&wasm("reach"), 9));
+    let interpreter = of_interpreter(&with_shifted_versions(&wasm("reach"), 3));
     let said = called(
         &interpreter,
         &["sense", "reach", "leave", "sense", "reach", "sense"],
@@ -435,15 +437,18 @@ async fn a_guest_with_an_interpreter_in_it_is_called_and_refused_what_nobody_gra
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_may_import_any_version_of_wasi_0_2() {
     let runtime = runtime();
-    for patch in 0..10 {
+    for shift in 0..10 {
         let component = runtime
-            .load(of_version(&wasm("reach"), patch))
+            .load(with_shifted_versions(&wasm("reach"), shift))
             .await
-            .unwrap_or_else(|error| panic!("0.2.{patch}: {error:?}"));
+            .unwrap_or_else(|error| panic!("versions higher by {shift}: {error:?}"));
         let imports = component.imports();
         for interface in WASI {
-            let import = format!("wasi:{interface}@0.2.{patch}");
-            assert!(imports.contains(&import), "{import}: {imports:?}");
+            let import = format!("wasi:{interface}@0.2.");
+            assert!(
+                imports.iter().any(|it| it.starts_with(&import)),
+                "{import}: {imports:?}"
+            );
         }
     }
 }
