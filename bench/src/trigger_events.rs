@@ -339,7 +339,12 @@ async fn beside_a_crowd(count: usize) -> anyhow::Result<Pair> {
     while crowded.len() < ROUNDS {
         crowded.push(storm::p99(&world, session).await);
         let now = world.broker.clock().now();
-        if world.store().open_trigger_events(now, 1).await?.is_empty() {
+        if world
+            .store()
+            .open_trigger_events(now, 1, &[])
+            .await?
+            .is_empty()
+        {
             break;
         }
     }

@@ -79,6 +79,7 @@ pub use view::{ConnectorCondition, ConnectorState, OutboundMessageQuery};
 pub use webhook::{ReceivedCall, ServiceAnswer};
 
 use crate::core::Core;
+use crate::worker;
 use broker::Error;
 use futures::future::BoxFuture;
 use std::sync::{Arc, Mutex};
@@ -164,9 +165,11 @@ impl Connectors {
             core.keep_up(name, move |_| task(shared.clone()));
         };
         keep_up("the handover of inbound messages", |it| {
-            Box::pin(handover::run(it))
+            Box::pin(worker::run(handover::Handover(it)))
         });
-        keep_up("the outbox", |it| Box::pin(outbox::run(it)));
+        keep_up("the outbox", |it| {
+            Box::pin(worker::run(outbox::Outbox::new(it)))
+        });
         keep_up("the watch over replies", |it| Box::pin(presence::run(it)));
         keep_up("the end of pairing codes", |it| Box::pin(expiring::run(it)));
         for _ in 0..acknowledging::AT_A_TIME {

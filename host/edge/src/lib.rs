@@ -14,6 +14,7 @@
 //!
 //! - start, reload and stop: `edge.rs`; what the operator configured: `settings.rs`
 //! - what all of it shares, and its tasks: `core.rs`
+//! - the worker on durable items, of whatever kind: `worker.rs`
 //! - events and ids: `journal.rs`
 //! - commands under idempotency keys: `once.rs`; their refusals: `refusals.rs`
 //! - triggers, from the trigger event to its messages: `triggers.rs` and `triggers/`
@@ -29,6 +30,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod triggers;
+mod worker;
 
 pub use connectors::*;
 pub use edge::{Edge, EdgeParts};

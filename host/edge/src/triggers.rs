@@ -19,6 +19,7 @@
 //!   by hand of inactive triggers: `triggers/by_hand.rs`
 //! - one trigger event: the call of its component in `triggers/trigger_run.rs`, its messages in
 //!   `triggers/posting.rs`, its failures in `triggers/failing.rs`
+//! - events of triggers and the commits that store them: `triggers/recording.rs`
 //! - the ledger's entries for a trigger run: `triggers/ledger.rs`
 //! - turns that do not end: `triggers/watchdog.rs`
 
@@ -34,6 +35,7 @@ mod heartbeat;
 mod host_events;
 mod ledger;
 mod posting;
+mod recording;
 mod scan;
 mod targets;
 mod trigger_run;
@@ -51,6 +53,7 @@ pub(crate) mod files_for_tests {
 }
 
 use crate::core::Core;
+use crate::worker;
 use broker::Error;
 use std::sync::Arc;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
@@ -131,7 +134,7 @@ impl Triggers {
         };
         keep_up("the clock of triggers", |it| Box::pin(clock::run(it)));
         keep_up("the trigger run of triggers", |it| {
-            Box::pin(dispatch::run(it))
+            Box::pin(worker::run(dispatch::Dispatch(it)))
         });
         keep_up("the watch over folders", |it| Box::pin(files::run(it)));
         keep_up("the watch over events", |it| Box::pin(host_events::run(it)));

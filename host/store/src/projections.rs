@@ -18,6 +18,7 @@ mod intake;
 mod keys;
 mod labels;
 mod messages;
+mod open_items;
 mod operations;
 pub(crate) mod outbound_messages;
 mod outside;

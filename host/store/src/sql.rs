@@ -472,6 +472,27 @@ impl<'c> Sql<'c> {
         self.rows(text, args, |row| T::from_row(self, row))
     }
 
+    /// Reads the first row, unless what it points to is about to be erased.
+    pub(crate) fn one_there<S: FromRow, T>(
+        &self,
+        text: &'static str,
+        args: impl Args,
+        read: impl FnOnce(S) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        self.one(text, args)?.map_or(Ok(None), read)
+    }
+
+    /// Reads all rows except those that point to what is about to be erased.
+    pub(crate) fn all_there<S: FromRow, T>(
+        &self,
+        text: &'static str,
+        args: impl Args,
+        read: impl FnMut(S) -> Result<Option<T>>,
+    ) -> Result<Vec<T>> {
+        let rows = self.all(text, args)?.into_iter().map(read);
+        rows.filter_map(Result::transpose).collect()
+    }
+
     /// The JSON in the one column of the first row.
     pub(crate) fn json<T: DeserializeOwned>(
         &self,

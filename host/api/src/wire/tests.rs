@@ -814,27 +814,29 @@ fn what_is_said_from_outside_shows_in_no_event_of_triggers_and_connectors() {
         ..fired
     };
     assert_eq!(data(event::Event::TriggerFired(erased)), Value::Null);
-    let received = event::ConnectorReceived {
-        connector: "telegram".parse().unwrap(),
-        inbound_messages: vec![event::InboundMessage {
-            id: trigger_event.trigger_event,
-            message: serde_json::from_value(json!({
-                "id": "m-1", "sender": "42", "sender_name": SECRET, "chat": "42",
-                "said": { "kind": "text", "text": SECRET }, "sent_at": 0,
-            }))
-            .unwrap(),
-        }],
-        cursor: Some(SECRET.to_owned()),
-        time: Timestamp(0),
+    let message = event::InboundMessage {
+        id: trigger_event.trigger_event,
+        message: serde_json::from_value(json!({
+            "id": "m-1", "sender": "42", "sender_name": SECRET, "chat": "42",
+            "said": { "kind": "text", "text": SECRET }, "sent_at": 0,
+        }))
+        .unwrap(),
     };
-    let shown = data(event::Event::ConnectorReceived(received));
-    assert_eq!(
-        (
-            &shown["inbound_messages"][0]["service_id"],
-            &shown["cursor_moved"]
-        ),
-        (&json!("m-1"), &json!(true))
-    );
+    let shown = |what| {
+        let connector = "telegram".parse().unwrap();
+        let time = Timestamp(0);
+        data(event::Event::ConnectorReceived(event::ConnectorReceived {
+            connector,
+            what,
+            time,
+        }))
+    };
+    let message = shown(event::Received::InboundMessage(Box::new(message)));
+    assert_eq!(message["inbound_messages"][0]["service_id"], "m-1");
+    assert_eq!(message["cursor_moved"], false);
+    let cursor = shown(event::Received::Cursor(SECRET.to_owned()));
+    assert_eq!(cursor["inbound_messages"], json!([]));
+    assert_eq!(cursor["cursor_moved"], true);
 }
 
 #[test]

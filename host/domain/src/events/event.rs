@@ -34,7 +34,7 @@ pub use outbound_message::{
     ConnectorReceived, ConnectorTroubled, InboundMessage, InboundMessageOutcome,
     InboundMessagesSettled, OutboundMessageCause, OutboundMessageOutcome, OutboundMessageQueued,
     OutboundMessageRequeued, OutboundMessageSettled, OutboundMessageStarted, PairingOffered,
-    PairingSettled,
+    PairingSettled, Received,
 };
 pub use reader::READER;
 pub use record::{NewEvent, Recorded, Subject, kinds};
@@ -314,7 +314,8 @@ pub enum Event {
     /// A trigger has a trouble that an operator should know of.
     #[serde(rename = "trigger.troubled.v1")]
     TriggerTroubled(TriggerTroubled),
-    /// Messages arrived from people outside: from here on they cannot be lost.
+    /// A message arrived from people outside, which cannot be lost from here on, or the cursor of a
+    /// connector's next poll.
     #[serde(rename = "connector.received.v1")]
     ConnectorReceived(ConnectorReceived),
     /// The fate of inbound messages was decided.

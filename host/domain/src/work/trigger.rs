@@ -98,8 +98,6 @@ pub const CONFIGURATION_BYTES_MAX: usize = 64 << 10;
 pub const TEMPLATE_BYTES_MAX: usize = 16 << 10;
 /// Variables of one template.
 pub const TEMPLATE_VARIABLES_MAX: usize = 256;
-/// Bytes of a failure's reason that are stored.
-pub const REASON_BYTES_MAX: usize = 1_024;
 
 /// Bytes of the body of a webhook call.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;

@@ -7,7 +7,7 @@ use super::sender::Sender;
 use super::served::Served;
 use super::settlement::Settlement;
 use broker::{Error, Respond, Target};
-use domain::connector::{ButtonValue, ReplyRoute, Said, kept_reason, open_approval, read};
+use domain::connector::{ButtonValue, Said, kept_reason, open_approval, read};
 use domain::error_code::ErrorKind;
 use domain::event::{InboundMessageOutcome, NewEvent};
 use domain::id::{AgentId, OperationId, SessionId};
@@ -132,10 +132,7 @@ impl Shared {
                 None => None,
             });
         }
-        let chat = ReplyRoute {
-            connector: served.name.clone(),
-            chat: first.message.chat.clone(),
-        };
+        let chat = served.chat(&first.message.chat);
         for asked in store.open_questions_in(&chat, QUESTIONS_MAX).await? {
             let found = self
                 .open_question(&sender.user, asked.session, asked.operation)

@@ -4,7 +4,7 @@
 use super::Shared;
 use super::served::Served;
 use broker::{Error, KeyBefore};
-use domain::connector::{Incoming, Moved, Replied, ReplyRoute, Said, keys_of_moved};
+use domain::connector::{Incoming, Moved, Replied, Said, keys_of_moved};
 use domain::error_code::ErrorKind;
 use domain::time::Timestamp;
 use store::SaidBefore;
@@ -74,10 +74,7 @@ impl Shared {
         message: &mut Incoming,
         to: &str,
     ) -> Result<(), Error> {
-        let chat = ReplyRoute {
-            connector: served.name.clone(),
-            chat: message.chat.clone(),
-        };
+        let chat = served.chat(&message.chat);
         let replied = match self.core.store().said_before(&chat, to).await? {
             Some(SaidBefore::Sent(sent)) if sent.untrusted => Replied::Marked(sent.text),
             Some(SaidBefore::Sent(sent)) => Replied::Own(sent.text),
@@ -103,10 +100,7 @@ impl Shared {
         message: &mut Incoming,
         about: Option<&str>,
     ) -> Result<bool, Error> {
-        let chat = ReplyRoute {
-            connector: served.name.clone(),
-            chat: message.chat.clone(),
-        };
+        let chat = served.chat(&message.chat);
         if let Some(about) = about {
             let sent = self.core.store().sent_below(&chat, about).await?;
             let is_sent = sent.is_some();

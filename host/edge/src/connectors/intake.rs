@@ -14,7 +14,7 @@ use domain::connector::{
     receive,
 };
 use domain::error_code::ErrorCode;
-use domain::event::{ConnectorReceived, Event, InboundMessage, NewEvent};
+use domain::event::{ConnectorReceived, Event, InboundMessage, NewEvent, Received};
 use domain::id::TriggerEventId;
 use domain::refusal::Refusal;
 use domain::time::Timestamp;
@@ -297,8 +297,7 @@ impl Brought {
     }
 }
 
-/// Returns the events of the messages, each in one of its own, so that one can be erased without
-/// the others. The last has the cursor of the next poll.
+/// Returns the events of the messages. The last has the cursor of the next poll.
 fn received(
     served: &Served,
     brought: &Brought,
@@ -306,27 +305,22 @@ fn received(
     now: Timestamp,
 ) -> Vec<NewEvent> {
     let context = Context::new(served.origin(), now);
-    let received = |inbound_messages: Vec<InboundMessage>, cursor: Option<String>| {
+    let received = |what| {
         context.event(Event::ConnectorReceived(ConnectorReceived {
             connector: served.name.clone(),
-            inbound_messages,
-            cursor,
+            what,
             time: now,
         }))
     };
+    let messages = ids.iter().zip(&brought.messages).map(|(id, message)| {
+        Received::InboundMessage(Box::new(InboundMessage {
+            id: *id,
+            message: message.clone(),
+        }))
+    });
     let cursor = brought.cursor.clone().filter(|_| brought.moves());
-    let mut events: Vec<NewEvent> = ids
-        .iter()
-        .zip(&brought.messages)
-        .map(|(id, message)| {
-            let inbound_message = InboundMessage {
-                id: *id,
-                message: message.clone(),
-            };
-            received(vec![inbound_message], None)
-        })
-        .collect();
-    events.extend(cursor.map(|cursor| received(Vec::new(), Some(cursor))));
+    let cursor = cursor.map(Received::Cursor);
+    let mut events: Vec<NewEvent> = messages.chain(cursor).map(received).collect();
     let entry = brought.entry.clone();
     events.extend(entry.map(|entry| ledger_event(served, entry, now)));
     events

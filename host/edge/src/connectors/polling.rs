@@ -13,7 +13,7 @@ use domain::connector::{ConnectorFailure, POLL_MS_MAX, POLL_MS_MIN};
 use domain::digest::Digest;
 use futures::FutureExt;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Polls within a second of all connectors that hear nothing.
@@ -57,11 +57,7 @@ pub(super) async fn run(shared: Arc<Shared>, served: Arc<Served>) {
 
 /// Waits for another configuration, where the credentials do not count: it may have others.
 async fn other_credentials(lasting: &LastingState, configured: &mut watch::Receiver<u64>) {
-    let is_unauthorised = {
-        let health = lasting.health.lock();
-        let health = health.unwrap_or_else(PoisonError::into_inner);
-        health.is_unauthorised()
-    };
+    let is_unauthorised = lasting.health().is_unauthorised();
     // The settings are replaced for as long as there is an edge.
     if !is_unauthorised || configured.changed().await.is_err() {
         std::future::pending::<()>().await;
@@ -171,7 +167,7 @@ mod tests {
             waited.now_or_never().is_some()
         };
         let fail = |failure: ConnectorFailure| {
-            lasting.health.lock().unwrap().note_intake_failure(&failure);
+            lasting.health().note_intake_failure(&failure);
         };
         replaced.send_modify(|count| *count += 1);
         assert!(!wakes(&mut configured), "all is well");

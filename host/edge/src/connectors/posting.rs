@@ -13,7 +13,6 @@ use broker::{
     Address, Arriving, CreateAgent, Error, PostOutcome, PostRouted, Routed, RoutedReceipt, Target,
     Template,
 };
-use domain::connector::ReplyRoute;
 use domain::error_code::{ErrorCode, ErrorKind};
 use domain::event::{InboundMessageOutcome, Source};
 use domain::id::{AgentId, InputId, SessionId};
@@ -263,10 +262,8 @@ fn has_files(batch: &[InboundMessageRow]) -> bool {
 
 /// Returns the provenance of words.
 fn arriving(served: &Served, sender: &Sender, batch: &[InboundMessageRow]) -> Arriving {
-    let chat = batch
-        .first()
-        .map(|first| first.message.chat.clone())
-        .unwrap_or_default();
+    let chat = batch.first().map_or("", |first| &first.message.chat);
+    let chat = served.chat(chat);
     let speaker = if sender.own_words {
         Speaker::User {
             user_id: sender.user.clone(),
@@ -274,15 +271,12 @@ fn arriving(served: &Served, sender: &Sender, batch: &[InboundMessageRow]) -> Ar
     } else {
         Speaker::Connector {
             connector: served.name.to_string(),
-            chat: chat.clone(),
+            chat: chat.chat.clone(),
         }
     };
     Arriving {
         source: Source::Connector {
-            reply_to: ReplyRoute {
-                connector: served.name.clone(),
-                chat,
-            },
+            reply_to: chat,
             messages: batch
                 .iter()
                 .map(|inbound_message| inbound_message.message.id.clone())

@@ -160,18 +160,11 @@ impl Shared {
     /// Returns whether more of a reply may be shown now. Its service must not have requested a
     /// pause. For the first part, no message may wait to be sent into the chat before it.
     async fn may_grow(&self, served: &Served, chat: &str, is_first: bool) -> bool {
-        let deferred = {
-            let health = served.lasting.health.lock();
-            let health = health.unwrap_or_else(PoisonError::into_inner);
-            health.deferred(self.core.now())
-        };
+        let deferred = served.lasting.health().deferred(self.core.now());
         if deferred.is_some() || !is_first {
             return deferred.is_none();
         }
-        let route = ReplyRoute {
-            connector: served.name.clone(),
-            chat: chat.to_owned(),
-        };
+        let route = served.chat(chat);
         let waits = self.core.store().waits_for_chat(&route).await;
         waits.is_ok_and(|waits| !waits)
     }

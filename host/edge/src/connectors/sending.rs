@@ -12,6 +12,7 @@ use super::previews::Preview;
 use super::served::{ConnectorLink, Served};
 use super::undelivered::undelivered;
 use crate::journal::Context;
+use crate::worker::Next;
 use broker::Error;
 use domain::connector::{
     Body, ConnectorFailure, Fate, Interrupted, Outbound, Outgoing, ReplyRoute, interrupted, judge,
@@ -37,18 +38,6 @@ const CUT_OFF: &str = "the host stopped while it was sent";
 const OVER: &str = "the question was answered elsewhere, or is asked no longer";
 /// The reason of an empty message.
 const EMPTY: &str = "there is nothing to say";
-
-/// The next work on a chat after an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// The next message, or this one when it is due again.
-    GoOn,
-    /// The same, after so many milliseconds.
-    Again {
-        /// The time to wait.
-        ms: u64,
-    },
-}
 
 /// The state of an attempt.
 struct Attempt<'a> {
@@ -111,10 +100,7 @@ impl Attempt<'_> {
     }
 
     fn chat(&self) -> ReplyRoute {
-        ReplyRoute {
-            connector: self.row.connector.clone(),
-            chat: self.row.chat.clone(),
-        }
+        self.served.chat(&self.row.chat)
     }
 
     /// Returns the service's id of the message that the present chunk edits; none if it becomes a

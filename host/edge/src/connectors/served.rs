@@ -6,13 +6,15 @@ use super::bucket::Bucket;
 use super::health::Health;
 use broker::Entry;
 use broker::guest_log::RepeatedCalls;
-use domain::connector::{Abilities, ConnectorSpec, INBOUND_MESSAGES_WAITING_MAX, Intake};
+use domain::connector::{
+    Abilities, ConnectorSpec, INBOUND_MESSAGES_WAITING_MAX, Intake, ReplyRoute,
+};
 use domain::digest::Digest;
 use domain::id::{ConnectorId, Stream};
 use domain::path::ConnectorName;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +61,7 @@ pub(super) struct LastingState {
     /// are compared with the other and stored. It has the number of reports that were kept since
     /// the last time that no message was being sent.
     pub(super) reports: tokio::sync::Mutex<usize>,
-    pub(super) health: Mutex<Health>,
+    health: Mutex<Health>,
     /// The new ids of chats, by their old ones, since the start. Without it each message into such
     /// a chat is refused once, and sent twice.
     moved_chats: Mutex<HashMap<String, String>>,
@@ -76,6 +78,11 @@ pub(super) struct LastingState {
 }
 
 impl Served {
+    /// Returns whether it is to do its work now.
+    fn is_at_work(&self) -> bool {
+        self.spec.enabled && !matches!(self.link, ConnectorLink::None)
+    }
+
     /// Returns its stream.
     pub(super) fn stream(&self) -> Stream {
         Stream::Connector(self.id())
@@ -88,6 +95,14 @@ impl Served {
     /// Returns the actor of its events and the source of its messages.
     pub(super) fn origin(&self) -> String {
         format!("connector:{}", self.name)
+    }
+
+    /// Returns one of its chats.
+    pub(super) fn chat(&self, chat: &str) -> ReplyRoute {
+        ReplyRoute {
+            connector: self.name.clone(),
+            chat: chat.to_owned(),
+        }
     }
 
     pub(super) fn is_polling(&self) -> bool {
@@ -166,6 +181,10 @@ impl LastingState {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
+    pub(super) fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns how many more inbound messages may wait to be settled, according to the count.
     pub(super) fn room(&self) -> usize {
         let open = usize::try_from(self.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
@@ -186,6 +205,8 @@ pub(super) struct Registry {
     all: RwLock<BTreeMap<ConnectorName, Arc<Served>>>,
     /// Number of polled connectors. Every poll reads it.
     polling: AtomicUsize,
+    /// See [`Registry::passed_over`].
+    passed_over: Mutex<BTreeSet<ConnectorName>>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -203,8 +224,28 @@ impl Registry {
 
     /// Returns a connector that is to do its work now.
     pub(super) fn at_work(&self, name: &ConnectorName) -> Option<Arc<Served>> {
-        self.get(name)
-            .filter(|served| served.spec.enabled && !matches!(served.link, ConnectorLink::None))
+        self.get(name).filter(|served| served.is_at_work())
+    }
+
+    /// Returns the connectors known to have messages that wait until they are to do their work.
+    pub(super) fn passed_over(&self) -> BTreeSet<ConnectorName> {
+        let passed_over = self.passed_over.lock();
+        passed_over.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Passes over those of the connectors that are not to do their work now. Returns whether there
+    /// are any.
+    pub(super) fn pass_over<'a>(&self, names: impl IntoIterator<Item = &'a ConnectorName>) -> bool {
+        let not_at_work = names
+            .into_iter()
+            .filter(|name| self.at_work(name).is_none());
+        let not_at_work: BTreeSet<_> = not_at_work.cloned().collect();
+        let is_any = !not_at_work.is_empty();
+        let passed_over = self.passed_over.lock();
+        passed_over
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(not_at_work);
+        is_any
     }
 
     /// Returns all connectors, in the order of their names.
@@ -221,6 +262,8 @@ impl Registry {
             let mut served = self.all.write().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *served, next)
         };
+        let passed_over = self.passed_over.lock();
+        passed_over.unwrap_or_else(PoisonError::into_inner).clear();
         for served in before.into_values() {
             let now = self.get(&served.name);
             if now.is_none_or(|now| !Arc::ptr_eq(&now, &served)) {

@@ -8,7 +8,7 @@ use domain::digest::Digest;
 use domain::path::ConnectorName;
 use runtime::Described;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use store::ReadError;
 use tokio_util::sync::CancellationToken;
 
@@ -39,9 +39,7 @@ impl Shared {
             next.insert(name.clone(), served);
         }
         for served in next.values() {
-            let health = served.lasting.health.lock();
-            let mut health = health.unwrap_or_else(PoisonError::into_inner);
-            health.note_replaced();
+            served.lasting.health().note_replaced();
         }
         for served in &begun {
             if self.served.get(&served.name).is_none() {
@@ -117,12 +115,9 @@ impl Shared {
         let open = store.open_inbound_messages_count(&served.name).await?;
         let lasting = &served.lasting;
         lasting.count(open);
-        let mut health = lasting
-            .health
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         let trouble = row.and_then(|row| row.trouble);
-        health.remember(trouble.as_ref().map(|(trouble, _)| trouble));
+        let trouble = trouble.as_ref().map(|(trouble, _)| trouble);
+        lasting.health().remember(trouble);
         Ok(())
     }
 }

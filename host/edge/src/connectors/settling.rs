@@ -5,6 +5,7 @@ use super::served::Served;
 use super::settlement::Settlement;
 use super::{Shared, gathering, queueing};
 use crate::journal::Context;
+use crate::worker::Next;
 use broker::Error;
 use domain::backoff::Backoff;
 use domain::connector::{Reception, kept_reason, key_of, receive};
@@ -29,18 +30,6 @@ const AGAIN: Backoff = Backoff {
 const BUSY: &str = "There is too much to do at the moment. Please try again later.";
 /// The words for a message that was refused.
 const REFUSED: &str = "Your message could not be taken.";
-
-/// The next work on a chat after work on its inbound messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// It waits for more.
-    GoOn,
-    /// The same inbound messages, after so many milliseconds.
-    Again {
-        /// The time to wait.
-        ms: u64,
-    },
-}
 
 /// Deals with inbound messages of a chat after so many failures in a row.
 pub(super) async fn settle(

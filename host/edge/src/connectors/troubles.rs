@@ -7,30 +7,19 @@ use crate::journal::Context;
 use domain::connector::ConnectorFailure;
 use domain::event::{ConnectorTroubled, Event};
 use domain::trouble::ServiceTrouble;
-use std::sync::PoisonError;
 use store::{Commit, Expected};
 
 impl Shared {
     /// Records that a connector works, and notifies the operator if it did not before.
     pub(super) async fn note_success(&self, served: &Served) {
-        let reported = served
-            .lasting
-            .health
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .note_success();
+        let reported = served.lasting.health().note_success();
         self.tell(served, reported).await;
     }
 
     /// Records that a message could not be sent, and notifies the operator if necessary.
     pub(super) async fn note_failure(&self, served: &Served, failure: &ConnectorFailure) {
         let now = self.core.now();
-        let reported = served
-            .lasting
-            .health
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .note_failure(failure, now);
+        let reported = served.lasting.health().note_failure(failure, now);
         self.tell(served, reported).await;
     }
 
@@ -41,11 +30,7 @@ impl Shared {
         let is_counted = matches!(failure, CallFailure::Failed(_));
         let failure = ConnectorFailure::from(failure);
         let (reported, pause_ms) = {
-            let mut health = served
-                .lasting
-                .health
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut health = served.lasting.health();
             let reported = is_counted.then(|| health.note_intake_failure(&failure));
             (reported.flatten(), health.pause_ms(&failure))
         };

@@ -3,7 +3,7 @@
 use super::host::Host;
 use crate::journal::Context;
 use domain::connector::{ONCE_DAYS, PAIRING_MS};
-use domain::event::{ConnectorReceived, Event, PairingOffered, PairingSettled};
+use domain::event::{ConnectorReceived, Event, PairingOffered, PairingSettled, Received};
 use domain::id::{ConnectorId, Stream};
 use domain::path::ConnectorKey;
 use serde_json::json;
@@ -41,8 +41,7 @@ async fn offering_to(key: &ConnectorKey) -> Host {
     // A code is offered to somebody who wrote.
     let received = Event::ConnectorReceived(ConnectorReceived {
         connector: key.connector().clone(),
-        inbound_messages: Vec::new(),
-        cursor: Some("1".to_owned()),
+        what: Received::Cursor("1".to_owned()),
         time: now,
     });
     let context = Context::new("connector:telegram", now);

@@ -2,7 +2,8 @@
 //! the same, also after a restart. If that fails, it waits with the others.
 
 use super::Shared;
-use super::dispatch::{self, Next};
+use super::dispatch;
+use crate::worker::Next;
 use domain::id::TriggerEventId;
 use domain::time::Timestamp;
 use domain::trigger::{PENDING_MAX, TriggerName};

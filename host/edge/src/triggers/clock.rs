@@ -5,14 +5,11 @@
 //! thousand schedules that are due at once cost a bounded share of the host. A guard of the commit
 //! ensures that each time is accepted once, even if it is read twice.
 
-use super::{Shared, heartbeat};
+use super::{Shared, heartbeat, recording};
 use crate::core::Core;
-use crate::journal::{self, Context};
+use crate::journal::Context;
 use broker::Error;
-use domain::event::{
-    Event, PauseReason, SkipReason, TriggerEventAccepted, TriggerEventsSkipped, TriggerPaused,
-};
-use domain::id::Stream;
+use domain::event::{Event, PauseReason, SkipReason, TriggerEventAccepted, TriggerEventsSkipped};
 use domain::time::Timestamp;
 use domain::trigger::{
     Catching, ComeDue, Consequence, Failures, HeartbeatSpec, Owner, PENDING_MAX, Schedule,
@@ -21,7 +18,7 @@ use domain::trigger::{
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Clash, Commit, CommitError, Expected, Guard, TriggerGuard, TriggerRow};
+use store::{Clash, Commit, CommitError, Guard, TriggerGuard, TriggerRow};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -227,28 +224,19 @@ fn recorded(row: &TriggerRow, outcome: &ComeDue, now: Timestamp) -> DueOutcome {
         .collect();
     let kept = outcome.trigger_events.iter().skip(left_out);
     events.extend(kept.map(|(due, missed)| {
+        let what = TriggerEvent::Due {
+            due: *due,
+            missed: *missed,
+        };
         Event::TriggerEventAccepted(TriggerEventAccepted {
-            name: name.clone(),
-            trigger_event: journal::trigger_event(),
-            what: Box::new(TriggerEvent::Due {
-                due: *due,
-                missed: *missed,
-            }),
-            run_by: None,
             next_due,
             scheduled: true,
-            time: now,
+            ..recording::accepted(name, what, now)
         })
     }));
     let is_over =
         next_due.is_none() && left_out == outcome.trigger_events.len() && row.pending == 0;
-    events.extend(is_over.then(|| {
-        Event::TriggerPaused(TriggerPaused {
-            name: name.clone(),
-            reason: PauseReason::Done,
-            time: now,
-        })
-    }));
+    events.extend(is_over.then(|| recording::paused(name, PauseReason::Done, now)));
     DueOutcome {
         name: name.clone(),
         due: row.next_due,
@@ -305,19 +293,26 @@ fn not_computed(
     );
     is_over.then(|| {
         not_now.in_trouble.remove(&row.name);
-        DueOutcome {
-            name: row.name.clone(),
-            due: row.next_due,
-            events: vec![Event::TriggerPaused(TriggerPaused {
-                name: row.name.clone(),
-                reason: PauseReason::Schedule {
-                    errors,
-                    error: error.to_string(),
-                },
-                time: now,
-            })],
-        }
+        uncomputed(row, errors, error, now)
     })
+}
+
+/// Returns the record that a trigger is paused, as its next time cannot be computed.
+pub(super) fn uncomputed(
+    row: &TriggerRow,
+    errors: u32,
+    error: &ScheduleError,
+    now: Timestamp,
+) -> DueOutcome {
+    let reason = PauseReason::Schedule {
+        errors,
+        error: error.to_string(),
+    };
+    DueOutcome {
+        name: row.name.clone(),
+        due: row.next_due,
+        events: vec![recording::paused(&row.name, reason, now)],
+    }
 }
 
 /// Records due triggers in one commit. A trigger that has changed since it was read is left out,
@@ -331,17 +326,11 @@ pub(super) async fn accept(
     while !batch.is_empty() {
         let mut commit = Commit::new();
         for outcome in &batch {
-            let stream = Stream::Trigger(outcome.name.id());
-            commit = commit
-                .guard(TriggerGuard::NextDue {
-                    trigger: outcome.name.clone(),
-                    due: outcome.due,
-                })
-                .append(
-                    stream,
-                    Expected::Any,
-                    context.events(outcome.events.clone()),
-                );
+            commit = commit.guard(TriggerGuard::NextDue {
+                trigger: outcome.name.clone(),
+                due: outcome.due,
+            });
+            commit = recording::append(commit, &outcome.name, &context, outcome.events.clone());
         }
         store::point("edge.due.before");
         let committed = core.store().commit(commit).await;

@@ -5,7 +5,7 @@
 //! be paused, resumed and run here like all others.
 
 use super::definitions::{defined, next_due};
-use super::{Triggers, by_hand, checks, heartbeat};
+use super::{Triggers, by_hand, checks, heartbeat, recording};
 use crate::journal::{self, Context};
 use crate::once::{Once, once};
 use crate::refusals::{
@@ -14,15 +14,13 @@ use crate::refusals::{
 };
 use broker::{By, Error};
 use domain::event::{
-    Event, PauseReason, TriggerEventAccepted, TriggerOrigin, TriggerPaused, TriggerRemoved,
-    TriggerResumed,
+    Event, PauseReason, TriggerEventAccepted, TriggerOrigin, TriggerRemoved, TriggerResumed,
 };
-use domain::id::{Stream, TriggerEventId};
+use domain::id::TriggerEventId;
 use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use domain::trigger::{
-    PENDING_MAX, TRIGGERS_MAX, TRIGGERS_OF_USER_MAX, TriggerEvent, TriggerKind, TriggerName,
-    TriggerSpec,
+    TRIGGERS_MAX, TRIGGERS_OF_USER_MAX, TriggerEvent, TriggerKind, TriggerName, TriggerSpec,
 };
 use domain::user::UserId;
 use serde::Serialize;
@@ -30,8 +28,7 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::str::FromStr;
 use store::{
-    Clash, Commit, CommitError, Expected, Guard, Key, TriggerFilter, TriggerGuard, TriggerRecord,
-    TriggerRow,
+    Clash, Commit, CommitError, Guard, Key, TriggerFilter, TriggerGuard, TriggerRecord, TriggerRow,
 };
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -188,15 +185,10 @@ impl Triggers {
         let now = core.now();
         to_come(name, &spec, now)?;
         let events = defined(name, &spec, origin, now);
-        let mut commit = Commit::new()
-            .guard(TriggerGuard::AtMost {
-                max: TRIGGERS_MAX as u64 - 1,
-            })
-            .append(
-                Stream::Trigger(name.id()),
-                Expected::Any,
-                Context::by(by, now).events(events),
-            );
+        let commit = Commit::new().guard(TriggerGuard::AtMost {
+            max: TRIGGERS_MAX as u64 - 1,
+        });
+        let mut commit = recording::append(commit, name, &Context::by(by, now), events);
         // The operator's own have no limit but that of the host.
         if user != UserId::local() {
             commit = commit.guard(TriggerGuard::OfUserAtMost {
@@ -237,11 +229,9 @@ impl Triggers {
         checks::check(core, &spec).await?;
         let now = core.now();
         to_come(name, &spec, now)?;
-        let mut commit = Commit::new().append(
-            Stream::Trigger(name.id()),
-            Expected::Any,
-            Context::by(by.user, now).events(defined(name, &spec, origin, now)),
-        );
+        let context = Context::by(by.user, now);
+        let events = defined(name, &spec, origin, now);
+        let mut commit = recording::append(Commit::new(), name, &context, events);
         commit.key = key;
         self.commit_definition(commit).await?;
         drop(defining);
@@ -269,11 +259,8 @@ impl Triggers {
             by: Some(by.user.clone()),
             time: now,
         });
-        let mut commit = Commit::new().append(
-            Stream::Trigger(name.id()),
-            Expected::Any,
-            vec![Context::by(by.user, now).event(removed)],
-        );
+        let context = Context::by(by.user, now);
+        let mut commit = recording::append(Commit::new(), name, &context, [removed]);
         commit.key = key;
         self.commit_definition(commit).await
     }
@@ -291,13 +278,8 @@ impl Triggers {
         let row = self.there(name).await?;
         let now = self.shared.core.now();
         let paused = row.paused.is_none().then(|| {
-            Event::TriggerPaused(TriggerPaused {
-                name: name.clone(),
-                reason: PauseReason::User {
-                    user: by.user.clone(),
-                },
-                time: now,
-            })
+            let user = by.user.clone();
+            recording::paused(name, PauseReason::User { user }, now)
         });
         self.note(by.user, name, paused, key).await?;
         self.there(name).await
@@ -361,25 +343,12 @@ impl Triggers {
                 return Err(not_run_by_hand(kind).into());
             }
         };
-        let accepted = Event::TriggerEventAccepted(TriggerEventAccepted {
-            name: name.clone(),
+        let accepted = TriggerEventAccepted {
             trigger_event,
-            what: Box::new(what),
             run_by: Some(by.user.clone()),
-            next_due: None,
-            scheduled: false,
-            time: now,
-        });
-        let mut commit = Commit::new()
-            .guard(TriggerGuard::PendingAtMost {
-                trigger: name.clone(),
-                max: u64::from(PENDING_MAX - 1),
-            })
-            .append(
-                Stream::Trigger(name.id()),
-                Expected::Any,
-                vec![Context::by(by.user, now).event(accepted)],
-            );
+            ..recording::accepted(name, what, now)
+        };
+        let mut commit = recording::accept(Commit::new(), &Context::by(by.user, now), accepted);
         commit.key = key;
         match core.store().commit(commit).await {
             Ok(_) => {
@@ -421,12 +390,8 @@ impl Triggers {
         }
         let now = self.shared.core.now();
         let mut commit = Commit::new();
-        if let Some(event) = event {
-            commit = commit.append(
-                Stream::Trigger(name.id()),
-                Expected::Any,
-                vec![Context::by(user, now).event(event)],
-            );
+        if event.is_some() {
+            commit = recording::append(commit, name, &Context::by(user, now), event);
         }
         commit.key = key;
         self.commit_definition(commit).await

@@ -4,17 +4,14 @@
 //! An unchanged trigger keeps the next time of its schedule, so times that came due while no host
 //! ran are handled by its policy. Triggers that were made over the API stay.
 
-use super::{Shared, by_hand};
+use super::{Shared, by_hand, recording};
 use crate::journal::Context;
 use broker::Error;
-use domain::event::{
-    Event, PauseReason, TriggerDefined, TriggerOrigin, TriggerPaused, TriggerRemoved,
-};
-use domain::id::Stream;
+use domain::event::{Event, PauseReason, TriggerDefined, TriggerOrigin, TriggerRemoved};
 use domain::time::Timestamp;
 use domain::trigger::{TriggerKind, TriggerName, TriggerSpec};
 use std::collections::BTreeMap;
-use store::{Commit, Expected, TriggerFilter, TriggerRow};
+use store::{Commit, TriggerFilter, TriggerRow};
 
 /// Triggers that are read at a time.
 const PAGE: usize = 500;
@@ -126,13 +123,7 @@ pub(super) fn defined(
         time: now,
     };
     let mut events = vec![Event::TriggerDefined(defined)];
-    events.extend(pause.map(|reason| {
-        Event::TriggerPaused(TriggerPaused {
-            name: name.clone(),
-            reason,
-            time: now,
-        })
-    }));
+    events.extend(pause.map(|reason| recording::paused(name, reason, now)));
     events
 }
 
@@ -160,8 +151,7 @@ async fn record(shared: &Shared, changes: Vec<Change>, now: Timestamp) -> Result
     while changes.peek().is_some() {
         let mut commit = Commit::new();
         for change in changes.by_ref().take(BATCH_MAX) {
-            let stream = Stream::Trigger(change.name.id());
-            commit = commit.append(stream, Expected::Any, context.events(change.events));
+            commit = recording::append(commit, &change.name, &context, change.events);
         }
         store::point("edge.define.before");
         shared.core.store().commit(commit).await?;

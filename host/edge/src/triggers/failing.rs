@@ -1,16 +1,13 @@
 //! Failures of trigger events: the time of the next attempt, and the consequences for the trigger.
 
-use super::dispatch::Next;
-use super::{Shared, trigger_run};
-use crate::journal::Context;
+use super::{Shared, recording, trigger_run};
+use crate::worker::Next;
 use broker::Error;
-use domain::event::{
-    Event, PauseReason, TriggerEventFailed, TriggerPaused, TriggerTrouble, TriggerTroubled,
-};
-use domain::id::Stream;
+use domain::connector::kept_reason;
+use domain::event::{Event, PauseReason, TriggerEventFailed, TriggerTrouble};
 use domain::time::Timestamp;
-use domain::trigger::{Consequence, Failures, REASON_BYTES_MAX, TriggerName, retry_at};
-use store::{Commit, CommitError, Expected, TriggerEventRow, TriggerGuard};
+use domain::trigger::{Consequence, Failures, TriggerName, retry_at};
+use store::{TriggerEventRow, TriggerEventState};
 
 /// A failure of an attempt at a trigger event.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,7 +104,7 @@ pub(super) async fn failed(
         name: name.clone(),
         trigger_event: trigger_event.trigger_event,
         attempt,
-        error: shortened(failure.reason),
+        error: kept_reason(&failure.reason),
         retry_at,
         time: now,
     })];
@@ -115,33 +112,12 @@ pub(super) async fn failed(
     let is_disabled = consequences.contains(&Consequence::Disable);
     // The last trigger event of a schedule failed, and no other will follow.
     let is_over = retry_at.is_none() && !is_disabled && trigger_run::is_over(&row);
-    events.extend(is_over.then(|| {
-        Event::TriggerPaused(TriggerPaused {
-            name: name.clone(),
-            reason: PauseReason::Done,
-            time: now,
-        })
-    }));
+    events.extend(is_over.then(|| recording::paused(name, PauseReason::Done, now)));
     events.extend(failure.ledger.map(|ledger| *ledger));
-    let commit = Commit::new()
-        .guard(TriggerGuard::TriggerEventWaiting {
-            trigger: name.clone(),
-            trigger_event: trigger_event.trigger_event,
-        })
-        .append(
-            Stream::Trigger(name.id()),
-            Expected::Any,
-            Context::new(format!("trigger:{name}"), now).events(events),
-        );
-    store::point("edge.fail.before");
-    let committed = core.store().commit(commit).await;
-    store::point("edge.fail.after");
-    match committed {
-        Ok(_) => Ok(Next::GoOn),
-        // It was processed, or given up, in between.
-        Err(CommitError::Conflict(_)) => Ok(Next::GoOn),
-        Err(error) => Err(error.into()),
-    }
+    let points = ["edge.fail.before", "edge.fail.after"];
+    let state = TriggerEventState::Waiting;
+    recording::settle(shared, trigger_event, state, events, now, points).await?;
+    Ok(Next::GoOn)
 }
 
 /// Returns the events of the consequences of a failure.
@@ -151,35 +127,19 @@ pub(super) fn following(
     consequences: &[Consequence],
     now: Timestamp,
 ) -> Vec<Event> {
-    let troubled = |trouble| {
-        Event::TriggerTroubled(TriggerTroubled {
-            name: name.clone(),
-            trouble,
-            time: now,
-        })
-    };
+    let troubled = |trouble| recording::troubled(name, trouble, now);
     let failing = TriggerTrouble::Failing {
         failures: failures.in_a_row,
     };
     let events = consequences.iter().map(|consequence| match consequence {
         Consequence::Alert => troubled(failing.clone()),
         Consequence::Open { until } => troubled(TriggerTrouble::BreakerOpened { until: *until }),
-        Consequence::Disable => Event::TriggerPaused(TriggerPaused {
-            name: name.clone(),
-            reason: PauseReason::Failures {
-                failures: failures.in_a_row,
-            },
-            time: now,
-        }),
+        Consequence::Disable => {
+            let failures = failures.in_a_row;
+            recording::paused(name, PauseReason::Failures { failures }, now)
+        }
     });
     events.collect()
-}
-
-/// Returns the beginning of a reason, in the length that is stored.
-pub(super) fn shortened(mut reason: String) -> String {
-    let end = reason.floor_char_boundary(REASON_BYTES_MAX);
-    reason.truncate(end);
-    reason
 }
 
 #[cfg(test)]
@@ -224,12 +184,5 @@ mod tests {
             .collect();
         let expected = ["failing", "open", "open", "open", "open", "open", "paused"];
         assert_eq!(kinds, expected);
-    }
-
-    #[test]
-    fn a_long_reason_is_cut_between_letters() {
-        let reason = shortened("ä".repeat(REASON_BYTES_MAX));
-        assert_eq!(reason.len(), REASON_BYTES_MAX);
-        assert_eq!(shortened("short".to_owned()), "short");
     }
 }

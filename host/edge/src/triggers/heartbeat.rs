@@ -3,11 +3,10 @@
 
 use super::clock::{self, DueOutcome};
 use super::scan::{self, FileWanted};
-use super::{Shared, posting};
+use super::{Shared, posting, recording};
 use crate::core::Core;
-use crate::journal;
 use broker::Error;
-use domain::event::{Event, PauseReason, SkipReason, TriggerEventAccepted, TriggerPaused};
+use domain::event::{Event, SkipReason, TriggerEventAccepted};
 use domain::time::Timestamp;
 use domain::trigger::{
     BUSY_RETRY_MS, BeatFacts, CHECKLIST_BYTES_MAX, HeartbeatSpec, LATE_MS_MAX, ScheduleError,
@@ -52,30 +51,13 @@ pub(super) async fn beat(
                 error = &error as &dyn std::error::Error,
                 "the times of a heartbeat cannot be computed; it is paused"
             );
-            uncomputed(row, &error, now)
+            clock::uncomputed(row, 1, &error, now)
         }
     };
     if clock::accept(core, vec![outcome], now).await? > 0 {
         shared.open.notify_one();
     }
     Ok(())
-}
-
-/// Returns the record that a heartbeat is paused, because its times cannot be computed.
-fn uncomputed(row: &TriggerRow, error: &ScheduleError, now: Timestamp) -> DueOutcome {
-    let paused = TriggerPaused {
-        name: row.name.clone(),
-        reason: PauseReason::Schedule {
-            errors: 1,
-            error: error.to_string(),
-        },
-        time: now,
-    };
-    DueOutcome {
-        name: row.name.clone(),
-        due: row.next_due,
-        events: vec![Event::TriggerPaused(paused)],
-    }
 }
 
 /// Returns the record of a heartbeat that is due.
@@ -121,14 +103,11 @@ async fn trigger_events_due(
         });
         return Ok(clock::passed_over(row, reason, next, now));
     }
+    let what = TriggerEvent::Heartbeat { due, checklist };
     let accepted = TriggerEventAccepted {
-        name: row.name.clone(),
-        trigger_event: journal::trigger_event(),
-        what: Box::new(TriggerEvent::Heartbeat { due, checklist }),
-        run_by: None,
         next_due: next,
         scheduled: true,
-        time: now,
+        ..recording::accepted(&row.name, what, now)
     };
     Ok(DueOutcome {
         name: row.name.clone(),

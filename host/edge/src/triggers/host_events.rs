@@ -7,24 +7,23 @@
 mod facts;
 mod origin;
 
-use super::Shared;
+use super::{Shared, recording};
 use crate::core::Core;
-use crate::journal::{self, Context};
+use crate::journal::Context;
 use broker::Error;
 use domain::digest::Digest;
-use domain::event::{Event, SkipReason, TriggerEventAccepted, TriggerEventsSkipped};
+use domain::event::{Event, SkipReason, TriggerEventsSkipped};
 use domain::id::{Stream, TriggerId};
 use domain::time::Timestamp;
 use domain::trigger::{
-    CHAIN_MAX, EventsSpec, HostEvent, HostEventKind, PENDING_MAX, TriggerEvent, TriggerKind,
-    TriggerName,
+    CHAIN_MAX, EventsSpec, HostEvent, HostEventKind, TriggerEvent, TriggerKind, TriggerName,
 };
 use facts::{Happened, happened};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use store::{
-    Clash, Commit, CommitError, EventFilter, Expected, Guard, Key, Snapshot, TriggerFilter,
-    TriggerGuard, TriggerRow,
+    Clash, Commit, CommitError, EventFilter, Guard, Key, Snapshot, TriggerFilter, TriggerGuard,
+    TriggerRow,
 };
 use tokio::sync::watch;
 
@@ -356,7 +355,6 @@ fn accepting(heard: &[Heard], full: &[TriggerName], now: Timestamp) -> Commit {
     let context = Context::new("host", now);
     let mut commit = Commit::new();
     for Heard { name, event } in heard {
-        let stream = Stream::Trigger(name.id());
         commit = commit.guard(TriggerGuard::NextDue {
             trigger: name.clone(),
             due: None,
@@ -375,24 +373,11 @@ fn accepting(heard: &[Heard], full: &[TriggerName], now: Timestamp) -> Commit {
                 next_due: None,
                 time: now,
             });
-            commit = commit.append(stream, Expected::Any, vec![context.event(missed)]);
+            commit = recording::append(commit, name, &context, [missed]);
             continue;
         }
-        let accepted = Event::TriggerEventAccepted(TriggerEventAccepted {
-            name: name.clone(),
-            trigger_event: journal::trigger_event(),
-            what: Box::new(TriggerEvent::Event(event.clone())),
-            run_by: None,
-            next_due: None,
-            scheduled: false,
-            time: now,
-        });
-        commit = commit
-            .guard(TriggerGuard::PendingAtMost {
-                trigger: name.clone(),
-                max: u64::from(PENDING_MAX) - 1,
-            })
-            .append(stream, Expected::Any, vec![context.event(accepted)]);
+        let accepted = recording::accepted(name, TriggerEvent::Event(event.clone()), now);
+        commit = recording::accept(commit, &context, accepted);
     }
     commit
 }

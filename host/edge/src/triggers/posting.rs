@@ -4,22 +4,21 @@
 //! Each has a key of its own, so all of them can be handed over again after a crash: one that was
 //! accepted before gets the same answer. Their outcomes are one commit.
 
-use super::Shared;
-use super::dispatch::Next;
-use super::failing::{following, shortened};
+use super::failing::following;
+use super::{Shared, recording};
 use crate::core::Core;
-use crate::journal::Context;
+use crate::worker::Next;
 use broker::{
     Address, Arriving, Error, Isolated, PostOutcome, PostRouted, Routed, RoutedReceipt, Target,
 };
-use domain::connector::ReplyRoute;
+use domain::connector::{ReplyRoute, kept_reason};
 use domain::definition::DefinitionId;
 use domain::error_code::ErrorKind;
 use domain::event::{
     Event, PostedMessage, Source, TriggerFired, TriggerMessage, TriggerOrigin, TriggerPosted,
-    TriggerTrouble, TriggerTroubled,
+    TriggerTrouble,
 };
-use domain::id::{SessionId, Stream};
+use domain::id::SessionId;
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::path::{AgentPath, ModelRole};
@@ -30,7 +29,7 @@ use domain::trigger::{
 };
 use domain::user::UserId;
 use std::collections::BTreeMap;
-use store::{Commit, CommitError, Expected, TriggerEventRow, TriggerGuard, TriggerRow};
+use store::{TriggerEventRow, TriggerEventState, TriggerRow};
 
 /// The words for a heartbeat whose operator has none.
 const HEARTBEAT_ASKS: &str = "This is a heartbeat. Do what is due on the checklist below, as far as \
@@ -68,9 +67,9 @@ pub(super) async fn post(
                 if waited_ms < BUSY_MS_MAX {
                     return Ok(Next::Again { ms: BUSY_MS });
                 }
-                refused(refusal.message)
+                refused(&refusal.message)
             }
-            Err(Error::Refused(refusal)) => refused(refusal.message),
+            Err(Error::Refused(refusal)) => refused(&refusal.message),
             Err(error) => return Err(error),
         };
         store::point("edge.post.between");
@@ -79,9 +78,9 @@ pub(super) async fn post(
     record(shared, row, trigger_event, results).await
 }
 
-fn refused(reason: impl Into<String>) -> PostedMessage {
+fn refused(reason: &str) -> PostedMessage {
     PostedMessage::Refused {
-        reason: shortened(reason.into()),
+        reason: kept_reason(reason),
     }
 }
 
@@ -93,13 +92,11 @@ async fn record(
     trigger_event: &TriggerEventRow,
     results: Vec<PostedMessage>,
 ) -> Result<Next, Error> {
-    let core = &shared.core;
-    let name = &row.name;
-    let now = core.now();
+    let now = shared.core.now();
     let is_refused = |result: &PostedMessage| matches!(result, PostedMessage::Refused { .. });
     let has_failed = !results.is_empty() && results.iter().all(is_refused);
     let mut events = vec![Event::TriggerPosted(TriggerPosted {
-        name: name.clone(),
+        name: row.name.clone(),
         trigger_event: trigger_event.trigger_event,
         results,
         time: now,
@@ -107,23 +104,10 @@ async fn record(
     if has_failed {
         events.extend(failed(row, now));
     }
-    let commit = Commit::new()
-        .guard(TriggerGuard::TriggerEventFired {
-            trigger: name.clone(),
-            trigger_event: trigger_event.trigger_event,
-        })
-        .append(
-            Stream::Trigger(name.id()),
-            Expected::Any,
-            Context::new(format!("trigger:{name}"), now).events(events),
-        );
-    store::point("edge.posted.before");
-    let committed = core.store().commit(commit).await;
-    store::point("edge.posted.after");
-    match committed {
-        Ok(_) | Err(CommitError::Conflict(_)) => Ok(Next::GoOn),
-        Err(error) => Err(error.into()),
-    }
+    let points = ["edge.posted.before", "edge.posted.after"];
+    let state = TriggerEventState::Fired;
+    recording::settle(shared, trigger_event, state, events, now, points).await?;
+    Ok(Next::GoOn)
 }
 
 /// Returns the events of a trigger run without any accepted message. The trigger run itself had
@@ -136,12 +120,7 @@ fn failed(row: &TriggerRow, now: Timestamp) -> Vec<Event> {
         let trouble = TriggerTrouble::Failing {
             failures: failures.in_a_row,
         };
-        let troubled = TriggerTroubled {
-            name: row.name.clone(),
-            trouble,
-            time: now,
-        };
-        events.insert(0, Event::TriggerTroubled(troubled));
+        events.insert(0, recording::troubled(&row.name, trouble, now));
     }
     events
 }
@@ -223,7 +202,7 @@ impl Posting<'_> {
         let picked = message.target.as_ref();
         let Some(target) = spec.picked(picked) else {
             let name = picked.map(TriggerTargetName::as_str).unwrap_or_default();
-            return Ok(refused(format!("it picked `{name}`, which is no target")));
+            return Ok(refused(&format!("it picked `{name}`, which is no target")));
         };
         let Some(user) = user(self.row) else {
             return Ok(refused("the trigger names no user for whom it works"));

@@ -3,22 +3,19 @@
 //! The call has no effects, and its results count only from that commit on. So a call that a crash
 //! cut off is repeated, with the same clock and the same randomness.
 
-use super::dispatch::Next;
-use super::failing::{Failure, failed, shortened};
-use super::{Shared, ledger, posting};
-use crate::journal::Context;
+use super::failing::{Failure, failed};
+use super::{Shared, ledger, posting, recording};
+use crate::worker::Next;
 use broker::{Entry, Error, guest_log};
+use domain::connector::kept_reason;
 use domain::digest::Digest;
-use domain::event::{
-    Event, PauseReason, TriggerFired, TriggerMessage, TriggerPaused, TriggerTrouble,
-    TriggerTroubled,
-};
-use domain::id::{Stream, TriggerEventId};
+use domain::event::{Event, PauseReason, TriggerFired, TriggerMessage, TriggerTrouble};
+use domain::id::TriggerEventId;
 use domain::time::Timestamp;
 use domain::trigger::{TriggerKind, TriggerName, TriggerSpec, TriggerTarget, Variables, render};
 use runtime::{FireCall, Fired, FiredMessage, Outcome, TriggerError, TriggerRun};
 use std::time::Duration;
-use store::{Commit, CommitError, Expected, TriggerEventRow, TriggerGuard, TriggerRow};
+use store::{TriggerEventRow, TriggerEventState, TriggerRow};
 use tokio::time::Instant;
 
 /// Milliseconds until a component is called again that too many call.
@@ -164,7 +161,7 @@ fn acknowledged(
     let failure = match outcome {
         Outcome::Returned(Ok(trigger_run)) => return Ok(Acknowledged::Fired(trigger_run)),
         Outcome::Returned(Err(TriggerError::Rejected(reason))) => {
-            return Ok(Acknowledged::Rejected(shortened(reason)));
+            return Ok(Acknowledged::Rejected(kept_reason(&reason)));
         }
         Outcome::Returned(Err(TriggerError::RetryLater(ms))) => {
             Failure::after(TriggerError::RetryLater(ms).to_string(), ms)
@@ -216,17 +213,10 @@ async fn acknowledge(
     let is_over = is_done || is_over(row);
     let mut events = following(row, &fired, is_over, now);
     events.extend(what.ledger);
-    let commit = committing(row, trigger_event.trigger_event, events, now);
-    store::point("edge.fire.before");
-    let committed = core.store().commit(commit).await;
-    store::point("edge.fire.after");
-    match committed {
-        Ok(_) => {}
-        // It was processed, or given up, in between.
-        Err(CommitError::Conflict(_)) => return Ok(Next::GoOn),
-        Err(error) => return Err(error.into()),
-    }
-    if fired.messages.is_empty() {
+    let points = ["edge.fire.before", "edge.fire.after"];
+    let state = TriggerEventState::Waiting;
+    let is_stored = recording::settle(shared, trigger_event, state, events, now, points).await?;
+    if !is_stored || fired.messages.is_empty() {
         return Ok(Next::GoOn);
     }
     posting::post(shared, row, trigger_event, &fired).await
@@ -292,40 +282,8 @@ fn following(row: &TriggerRow, fired: &TriggerFired, is_over: bool, now: Timesta
     let name = &row.name;
     let mut failures = row.failures;
     let mut events = vec![Event::TriggerFired(fired.clone())];
-    events.extend(failures.after_success().then(|| {
-        Event::TriggerTroubled(TriggerTroubled {
-            name: name.clone(),
-            trouble: TriggerTrouble::Recovered,
-            time: now,
-        })
-    }));
-    events.extend(is_over.then(|| {
-        Event::TriggerPaused(TriggerPaused {
-            name: name.clone(),
-            reason: PauseReason::Done,
-            time: now,
-        })
-    }));
+    let recovered = || recording::troubled(name, TriggerTrouble::Recovered, now);
+    events.extend(failures.after_success().then(recovered));
+    events.extend(is_over.then(|| recording::paused(name, PauseReason::Done, now)));
     events
-}
-
-/// Returns the commit that acknowledges a trigger event.
-fn committing(
-    row: &TriggerRow,
-    trigger_event: TriggerEventId,
-    events: Vec<Event>,
-    now: Timestamp,
-) -> Commit {
-    let name = &row.name;
-    let context = Context::new(format!("trigger:{name}"), now);
-    Commit::new()
-        .guard(TriggerGuard::TriggerEventWaiting {
-            trigger: name.clone(),
-            trigger_event,
-        })
-        .append(
-            Stream::Trigger(name.id()),
-            Expected::Any,
-            context.events(events),
-        )
 }

@@ -1,16 +1,15 @@
 //! The watch over turns that triggers began: a turn that does not end is reported to the operator,
 //! once.
 
-use super::Shared;
+use super::{Shared, recording};
 use crate::journal::Context;
 use broker::Error;
-use domain::event::{Event, TriggerTrouble, TriggerTroubled};
-use domain::id::Stream;
+use domain::event::TriggerTrouble;
 use domain::time::Timestamp;
 use domain::trigger::WATCHDOG_MS;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Commit, Expected};
+use store::Commit;
 
 /// Milliseconds between two polls.
 const POLL_MS: u64 = 60_000;
@@ -52,13 +51,8 @@ async fn inspect(shared: &Shared, now: Timestamp) -> Result<(), Error> {
             trigger_event.id = %trigger_event,
             "a turn that a trigger began does not come to an end"
         );
-        let stream = Stream::Trigger(name.id());
-        let event = Event::TriggerTroubled(TriggerTroubled {
-            name,
-            trouble: TriggerTrouble::Stuck { trigger_event },
-            time: now,
-        });
-        commit = commit.append(stream, Expected::Any, vec![context.event(event)]);
+        let stuck = recording::troubled(&name, TriggerTrouble::Stuck { trigger_event }, now);
+        commit = recording::append(commit, &name, &context, [stuck]);
     }
     core.store().commit(commit).await?;
     Ok(())

@@ -4,23 +4,23 @@
 //! A caller that cannot prove to know the secret learns nothing, not even whether a webhook of the
 //! name exists: the answer is the same, after the same work, at the same time after the call.
 
-use super::Triggers;
+use super::{Triggers, recording};
 use crate::journal::{self, Context};
 use broker::{Error, refused_late};
 use bytes::Bytes;
 use domain::digest::Digest;
-use domain::event::{Event, TriggerEventAccepted};
-use domain::id::{Stream, TriggerEventId};
+use domain::event::TriggerEventAccepted;
+use domain::id::TriggerEventId;
 use domain::time::Timestamp;
 use domain::trigger::{
-    HmacScheme, NotACall, NotVerified, PENDING_MAX, TriggerEvent, TriggerKind, TriggerName,
-    WebhookAnswer, WebhookAuth, WebhookCall, WebhookRequest, WebhookSpec,
+    HmacScheme, NotACall, NotVerified, TriggerEvent, TriggerKind, TriggerName, WebhookAnswer,
+    WebhookAuth, WebhookCall, WebhookRequest, WebhookSpec,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use store::{Clash, Commit, CommitError, Expected, Guard, Key, TriggerGuard};
+use store::{Clash, Commit, CommitError, Guard, Key, TriggerGuard};
 
 /// Calls that are stored at a time. Further ones wait for their turn, so that a storm of calls
 /// takes only its share of the store.
@@ -292,27 +292,11 @@ fn accepting(
         about: None,
     };
     let accepted = TriggerEventAccepted {
-        name: name.clone(),
         trigger_event,
-        what: Box::new(TriggerEvent::Webhook(call)),
-        run_by: None,
-        next_due: None,
-        scheduled: false,
-        time: now,
+        ..recording::accepted(name, TriggerEvent::Webhook(call), now)
     };
-    let event =
-        Context::new(format!("hook:{name}"), now).event(Event::TriggerEventAccepted(accepted));
-    Commit::new()
-        .guard(TriggerGuard::NextDue {
-            trigger: name.clone(),
-            due: None,
-        })
-        .guard(TriggerGuard::PendingAtMost {
-            trigger: name.clone(),
-            max: u64::from(PENDING_MAX - 1),
-        })
-        .append(Stream::Trigger(name.id()), Expected::Any, vec![event])
-        .key(key)
+    let context = Context::new(format!("hook:{name}"), now);
+    recording::accept(recording::if_active(name), &context, accepted).key(key)
 }
 
 /// Returns the trigger event that a call was before.

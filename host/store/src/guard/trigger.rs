@@ -3,6 +3,7 @@
 use super::question::{Answers, Question, Questions, ask};
 use super::{Condition, Footprint, Resource, unless};
 use crate::query::{Query, Row, Value};
+use crate::read::TriggerEventState;
 use crate::sql::{self, Columns};
 use domain::id::TriggerEventId;
 use domain::time::Timestamp;
@@ -39,19 +40,14 @@ pub enum TriggerGuard {
         /// The time of the trigger event; none for a trigger without one.
         due: Option<Timestamp>,
     },
-    /// The trigger event was accepted, and its trigger was not fired for it yet.
-    TriggerEventWaiting {
+    /// The trigger event is in this state.
+    TriggerEventIs {
         /// The trigger.
         trigger: TriggerName,
         /// The trigger event.
         trigger_event: TriggerEventId,
-    },
-    /// The trigger was fired for the trigger event, and its messages wait to be handed over.
-    TriggerEventFired {
-        /// The trigger.
-        trigger: TriggerName,
-        /// The trigger event.
-        trigger_event: TriggerEventId,
+        /// The state.
+        state: TriggerEventState,
     },
 }
 
@@ -68,13 +64,10 @@ impl Condition for TriggerGuard {
             Self::PendingAtMost { trigger, .. } | Self::NextDue { trigger, .. } => {
                 [Some(Question::TriggerStatus(trigger)), None]
             }
-            Self::TriggerEventWaiting {
+            Self::TriggerEventIs {
                 trigger,
                 trigger_event,
-            }
-            | Self::TriggerEventFired {
-                trigger,
-                trigger_event,
+                ..
             } => ask(
                 "SELECT state FROM trigger_events WHERE id = ?1 AND trigger_name = ?2",
                 [Value::id(trigger_event), Value::text(trigger.as_str())],
@@ -103,8 +96,7 @@ impl Condition for TriggerGuard {
                 let found = trigger_status.next_due;
                 return Ok(unless(found == *due, || format!("it is due at {found:?}")));
             }
-            Self::TriggerEventWaiting { .. } => "waiting",
-            Self::TriggerEventFired { .. } => "fired",
+            Self::TriggerEventIs { state, .. } => state.as_str(),
         };
         let found = rows.first().map(|row| row.text(0)).transpose()?;
         Ok(unless(found == Some(wanted), || {
@@ -118,8 +110,7 @@ impl Condition for TriggerGuard {
             Self::OfUserAtMost { user, .. } => vec![Resource::User(user.clone())],
             Self::PendingAtMost { trigger, .. }
             | Self::NextDue { trigger, .. }
-            | Self::TriggerEventWaiting { trigger, .. }
-            | Self::TriggerEventFired { trigger, .. } => vec![Resource::Trigger(trigger.clone())],
+            | Self::TriggerEventIs { trigger, .. } => vec![Resource::Trigger(trigger.clone())],
         }
     }
 }

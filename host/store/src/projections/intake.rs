@@ -1,47 +1,47 @@
 //! Messages from people outside, and the progress of each connector in reading them.
 
-use crate::sql::{self, Sql, insert, named, to_json};
+use super::open_items::OpenItems;
+use crate::sql::{self, Sql, args, insert, named, to_json};
 use domain::event::{
-    ConnectorReceived, ConnectorTroubled, InboundMessageOutcome, InboundMessagesSettled, Recorded,
+    ConnectorReceived, ConnectorTroubled, InboundMessageOutcome, InboundMessagesSettled, Received,
+    Recorded,
 };
-use domain::id::{ConnectorId, TriggerEventId};
+use domain::id::ConnectorId;
 use domain::path::ConnectorName;
 use std::collections::BTreeSet;
 
-/// Records inbound messages. A message that already exists was re-emitted, because its event is
-/// about to be erased.
+/// The messages that are not settled, by chat.
+const OPEN: OpenItems = OpenItems {
+    two_oldest: "SELECT position, is_first FROM inbound_messages WHERE connector = ?1 AND chat = \
+                 ?2 AND outcome IS NULL ORDER BY received, position LIMIT 2",
+    mark: "UPDATE inbound_messages SET is_first = ?2 WHERE position = ?1",
+};
+
+/// Records an inbound message, or where a connector's next poll continues.
 pub(super) fn received(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> sql::Result<()> {
     there(sql, &it.connector)?;
-    if let Some(cursor) = &it.cursor {
-        sql.execute(
-            "UPDATE connectors SET cursor = :cursor, cursor_position = :cursor_position WHERE id = \
-             :id",
-            named![id = id(&it.connector), cursor, cursor_position = position],
-        )?;
-    }
-    for (place, inbound_message) in it.inbound_messages.iter().enumerate() {
-        insert!(
-            sql,
-            inbound_messages {
-                position,
-                place,
-                id: inbound_message.id,
-                connector: it.connector,
-                chat: inbound_message.message.chat,
-                message: inbound_message.message.id,
-                received: it.time
-            },
-            "ON CONFLICT (id) DO UPDATE SET position = excluded.position, place = excluded.place"
-        )?;
-    }
-    let chats: BTreeSet<&str> = it
-        .inbound_messages
-        .iter()
-        .map(|inbound_message| inbound_message.message.chat.as_str())
-        .collect();
-    chats
-        .into_iter()
-        .try_for_each(|chat| find_first(sql, it.connector.as_str(), chat))
+    let inbound_message = match &it.what {
+        Received::InboundMessage(inbound_message) => inbound_message,
+        Received::Cursor(cursor) => {
+            return sql.write(
+                "UPDATE connectors SET cursor = ?2 WHERE id = ?1",
+                args![id(&it.connector), cursor],
+            );
+        }
+    };
+    let message = &inbound_message.message;
+    insert!(
+        sql,
+        inbound_messages {
+            position,
+            id: inbound_message.id,
+            connector: it.connector,
+            chat: message.chat,
+            message: message.id,
+            received: it.time
+        }
+    )?;
+    OPEN.find_first(sql, [it.connector.as_str(), &message.chat])
 }
 
 /// Records the outcomes of inbound messages, with the sessions that took them or asked the
@@ -83,30 +83,7 @@ pub(super) fn settled(
     }
     chats
         .iter()
-        .try_for_each(|chat| find_first(sql, it.connector.as_str(), chat))
-}
-
-/// Marks the oldest open inbound message of a chat as the first, and no other.
-fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<()> {
-    let oldest = needs_oldest(sql, connector, chat)?;
-    sql.execute(
-        "UPDATE inbound_messages SET is_first = 0 WHERE connector = :connector AND chat = :chat AND \
-         is_first = 1 AND id IS DISTINCT FROM :id",
-        named![connector, chat, id = oldest],
-    )?;
-    sql.write(
-        "UPDATE inbound_messages SET is_first = 1 WHERE id = ?1 AND is_first = 0",
-        [oldest],
-    )
-}
-
-/// Reads the id of the oldest open inbound message of a chat.
-fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<Option<TriggerEventId>> {
-    sql.one(
-        "SELECT id FROM inbound_messages WHERE connector = ?1 AND chat = ?2 AND outcome IS NULL ORDER BY \
-         received, position, place LIMIT 1",
-        [connector, chat],
-    )
+        .try_for_each(|chat| OPEN.find_first(sql, [it.connector.as_str(), chat]))
 }
 
 pub(super) fn troubled(sql: &Sql<'_>, it: &ConnectorTroubled) -> sql::Result<()> {

@@ -1,12 +1,20 @@
 //! The outbox to people outside: the state of each message.
 
-use crate::sql::{self, Sql, args, insert, named, row, select, to_json};
+use super::open_items::OpenItems;
+use crate::sql::{self, Sql, insert, named, row, select, to_json};
 use domain::event::{
     OutboundMessageCause, OutboundMessageOutcome, OutboundMessageQueued, OutboundMessageRequeued,
     OutboundMessageSettled, OutboundMessageStarted,
 };
 use domain::id::OutboundMessageId;
 use serde::{Deserialize, Serialize};
+
+/// The messages that are to be sent, by chat.
+pub(crate) const OPEN: OpenItems = OpenItems {
+    two_oldest: "SELECT position, is_first FROM outbound_messages WHERE connector = ?1 AND chat = \
+                 ?2 AND state IN ('queued', 'started', 'failed') ORDER BY position LIMIT 2",
+    mark: "UPDATE outbound_messages SET is_first = ?2 WHERE position = ?1",
+};
 
 /// A chunk that a service took, under an id of its own, as the table has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +84,7 @@ pub(super) fn queued(sql: &Sql<'_>, it: &OutboundMessageQueued, position: u64) -
             last: position
         }
     )?;
-    find_first(sql, it.connector.as_str(), &it.chat)
+    OPEN.find_first(sql, [it.connector.as_str(), &it.chat])
 }
 
 pub(super) fn started(
@@ -271,44 +279,11 @@ row! {
 
 fn find_first_around(sql: &Sql<'_>, outbound_message: OutboundMessageId) -> sql::Result<()> {
     match needs_chat(sql, outbound_message)? {
-        Some(Chat { connector, chat }) => find_first(sql, &connector, &chat),
+        Some(Chat { connector, chat }) => OPEN.find_first(sql, [connector, chat]),
         None => Ok(()),
     }
 }
 
 fn needs_chat(sql: &Sql<'_>, outbound_message: OutboundMessageId) -> sql::Result<Option<Chat>> {
     sql.one(select!(Chat, "WHERE id = ?1"), [outbound_message])
-}
-
-/// Marks the oldest open outbound message into a chat as the first. The previous first one comes
-/// next if an older one was reopened.
-pub(crate) fn find_first(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<()> {
-    for (place, open) in needs_oldest(sql, connector, chat)?.iter().enumerate() {
-        let is_first = place == 0;
-        if open.is_first != is_first {
-            sql.execute(
-                "UPDATE outbound_messages SET is_first = ?2 WHERE position = ?1",
-                args![open.position, is_first],
-            )?;
-        }
-    }
-    Ok(())
-}
-
-row! {
-    /// An open outbound message into a chat.
-    struct Open from "outbound_messages" {
-        position: u64,
-        is_first: bool,
-    }
-}
-
-/// Reads the two oldest open outbound messages into a chat.
-fn needs_oldest(sql: &Sql<'_>, connector: &str, chat: &str) -> sql::Result<Vec<Open>> {
-    let text = select!(
-        Open,
-        "WHERE connector = ?1 AND chat = ?2 AND state IN ('queued', 'started', 'failed') ORDER BY \
-         position LIMIT 2"
-    );
-    sql.all(text, [connector, chat])
 }

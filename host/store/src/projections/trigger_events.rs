@@ -1,6 +1,7 @@
 //! Events of triggers: the state of each, and the history.
 
-use crate::sql::{self, Sql, args, insert, named, row, select};
+use super::open_items::OpenItems;
+use crate::sql::{self, Sql, args, insert, named};
 use domain::event::{
     PostedMessage, TriggerEventAccepted, TriggerEventFailed, TriggerEventsSkipped, TriggerFired,
     TriggerPosted,
@@ -12,6 +13,13 @@ use uuid::Uuid;
 /// The event of a trigger run without a trigger event: a purge leaves such runs to preserve the
 /// trigger's state.
 pub(crate) const NO_TRIGGER_EVENT: TriggerEventId = TriggerEventId(Uuid::nil());
+
+/// The trigger events that are not done with, by trigger.
+const OPEN: OpenItems = OpenItems {
+    two_oldest: "SELECT position, is_first FROM trigger_events WHERE trigger_name = ?1 AND state \
+                 IN ('waiting', 'fired') ORDER BY position LIMIT 2",
+    mark: "UPDATE trigger_events SET is_first = ?2 WHERE position = ?1",
+};
 
 pub(super) fn accepted(sql: &Sql<'_>, it: &TriggerEventAccepted, position: u64) -> sql::Result<()> {
     sql.write(
@@ -62,7 +70,7 @@ pub(super) fn fired(sql: &Sql<'_>, it: &TriggerFired, position: u64) -> sql::Res
             messages = it.messages.len()
         ],
     )?;
-    find_first(sql, it.name.as_str())
+    OPEN.find_first(sql, [it.name.as_str()])
 }
 
 pub(super) fn failed(sql: &Sql<'_>, it: &TriggerEventFailed, position: u64) -> sql::Result<()> {
@@ -77,7 +85,7 @@ pub(super) fn failed(sql: &Sql<'_>, it: &TriggerEventFailed, position: u64) -> s
             retry_at = it.retry_at
         ],
     )?;
-    find_first(sql, it.name.as_str())
+    OPEN.find_first(sql, [it.name.as_str()])
 }
 
 /// The messages were handed over.
@@ -100,7 +108,7 @@ pub(super) fn posted(sql: &Sql<'_>, it: &TriggerPosted, position: u64) -> sql::R
             "ON CONFLICT DO NOTHING"
         )?;
     }
-    find_first(sql, it.name.as_str())
+    OPEN.find_first(sql, [it.name.as_str()])
 }
 
 /// Records that a turn begun by the trigger event does not end.
@@ -116,38 +124,6 @@ pub(super) fn given_up(sql: &Sql<'_>, name: &TriggerName) -> sql::Result<()> {
     sql.write(
         "UPDATE trigger_events SET state = 'given_up', is_first = 0 WHERE trigger_name = ?1 AND state \
          IN ('waiting', 'fired')",
-        [name],
-    )
-}
-
-/// Marks the oldest open event of a trigger as the first. It stays the first until it is closed.
-pub(crate) fn find_first(sql: &Sql<'_>, name: &str) -> sql::Result<()> {
-    match needs_oldest(sql, name)? {
-        Some(Oldest {
-            position,
-            is_first: false,
-        }) => sql.write(
-            "UPDATE trigger_events SET is_first = 1 WHERE position = ?1",
-            [position],
-        ),
-        Some(_) | None => Ok(()),
-    }
-}
-
-row! {
-    /// The oldest open event of a trigger.
-    struct Oldest from "trigger_events" {
-        position: u64,
-        is_first: bool,
-    }
-}
-
-fn needs_oldest(sql: &Sql<'_>, name: &str) -> sql::Result<Option<Oldest>> {
-    sql.one(
-        select!(
-            Oldest,
-            "WHERE trigger_name = ?1 AND state IN ('waiting', 'fired') ORDER BY position LIMIT 1"
-        ),
         [name],
     )
 }

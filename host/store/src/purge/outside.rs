@@ -2,8 +2,7 @@
 //! resulting outbound messages.
 //!
 //! An event is erased as a whole. Other data that depend on it are first re-emitted in another
-//! event ([`ReEmitted`]): when a trigger is due and its state, the cursor of a connector's next
-//! poll, and messages for others that were received together.
+//! event ([`ReEmitted`]): when a trigger is due, and its state.
 
 use super::re_emitted::{self, ReEmitted};
 use super::room::Room;
@@ -34,12 +33,6 @@ row! {
     }
 }
 
-/// Messages that arrived with one event.
-#[derive(Debug)]
-pub(super) struct InboundMessages {
-    pub(super) connector: String,
-}
-
 row! {
     /// A message that was sent or will be.
     #[derive(Debug)]
@@ -59,7 +52,8 @@ row! {
 struct Outside {
     session: SessionId,
     trigger_events: Vec<Gone<TriggerEvent>>,
-    inbound_messages: Vec<Gone<InboundMessages>>,
+    /// The positions of the events with messages that arrived.
+    inbound_messages: Vec<u64>,
     outbound_messages: Vec<Gone<OutboundMessage>>,
     re_emitted: Vec<ReEmitted>,
     /// True if a trigger event is not processed yet: its other messages would be lost.
@@ -108,11 +102,6 @@ impl Outside {
         found.find_inbound_messages(sql, &mut room)?;
         found.find_outbound_messages(sql, &mut room)?;
         found.re_emitted = re_emitted::by_triggers(sql, &found.trigger_events)?;
-        found.re_emitted.extend(re_emitted::by_connectors(
-            sql,
-            session,
-            &found.inbound_messages,
-        )?);
         Ok(found)
     }
 
@@ -145,51 +134,34 @@ impl Outside {
                 return Ok(());
             }
             let stream = Stream::Trigger(TriggerId::of_name(&trigger_event.trigger));
-            let stream = streams::number(sql, stream)?;
-            let events = sql.all(
-                "SELECT position, bytes FROM events WHERE stream = :stream AND version \
-                 BETWEEN (SELECT version FROM events WHERE position = :position) AND (SELECT \
-                 version FROM events WHERE position = :to) AND payload IS NOT NULL AND kind IN \
-                 ('trigger.event.accepted.v1', 'trigger.fired.v1', \
-                 'trigger.event.failed.v1', 'trigger.posted.v1') AND about = :id",
-                named![
-                    stream,
-                    position = first,
-                    to = last,
-                    id = trigger_event.id.to_string()
-                ],
-            )?;
-            match taken(room, events) {
-                Some(events) => self.trigger_events.push(Gone {
-                    what: trigger_event,
-                    events,
-                }),
-                None => {
-                    self.is_all = false;
-                    return Ok(());
-                }
-            }
+            let id = trigger_event.id.to_string();
+            let events = events_of(sql, stream, &id, [Some(first), last])?;
+            let Some(events) = taken(room, events) else {
+                self.is_all = false;
+                return Ok(());
+            };
+            self.trigger_events.push(Gone {
+                what: trigger_event,
+                events,
+            });
         }
         Ok(())
     }
 
     /// Finds events with messages that the session took, or that answered its questions.
     fn find_inbound_messages(&mut self, sql: &Sql<'_>, room: &mut Room) -> sql::Result<()> {
-        let found: Vec<(String, u64, u64)> = sql.all(
-            "SELECT DISTINCT a.connector, a.position, e.bytes FROM inbound_messages \
-             a CROSS JOIN events e ON e.position = a.position WHERE a.session = ?1 LIMIT ?2",
+        let found: Vec<(u64, u64)> = sql.all(
+            "SELECT a.position, e.bytes FROM inbound_messages a CROSS JOIN events e ON e.position \
+             = a.position WHERE a.session = ?1 LIMIT ?2",
             args![self.session, FOUND_MAX],
         )?;
         self.is_all &= found.len() < FOUND_MAX;
-        for (connector, position, bytes) in found {
-            let what = InboundMessages { connector };
-            match taken(room, vec![(position, bytes)]) {
-                Some(events) => self.inbound_messages.push(Gone { what, events }),
-                None => {
-                    self.is_all = false;
-                    return Ok(());
-                }
-            }
+        for event in found {
+            let Some(events) = taken(room, vec![event]) else {
+                self.is_all = false;
+                return Ok(());
+            };
+            self.inbound_messages.extend(events);
         }
         Ok(())
     }
@@ -202,17 +174,14 @@ impl Outside {
         )?;
         self.is_all &= found.len() < FOUND_MAX;
         for outbound_message in found {
-            let events = events_of(sql, &outbound_message)?;
-            match taken(room, events) {
-                Some(events) => self.outbound_messages.push(Gone {
-                    what: outbound_message,
-                    events,
-                }),
-                None => {
-                    self.is_all = false;
-                    return Ok(());
-                }
-            }
+            let Some(events) = taken(room, outbound_message.events(sql)?) else {
+                self.is_all = false;
+                return Ok(());
+            };
+            self.outbound_messages.push(Gone {
+                what: outbound_message,
+                events,
+            });
         }
         Ok(())
     }
@@ -224,8 +193,8 @@ impl Outside {
         for trigger_event in &self.trigger_events {
             is_done &= erase_trigger_event(sql, trigger_event, tally)?;
         }
-        for inbound_messages in &self.inbound_messages {
-            is_done &= erase_inbound_messages(sql, self.session, inbound_messages, tally)?;
+        for event in &self.inbound_messages {
+            erase_inbound_message(sql, *event, tally)?;
         }
         for outbound_message in &self.outbound_messages {
             is_done &= erase_outbound_message(sql, outbound_message, tally)?;
@@ -246,22 +215,31 @@ row! {
     }
 }
 
-/// Returns the positions of an outbound message's events, and how long each is.
-fn events_of(sql: &Sql<'_>, outbound_message: &OutboundMessage) -> sql::Result<Vec<(u64, u64)>> {
-    let stream = Stream::Connector(ConnectorId::of_name(&outbound_message.connector));
+/// Returns the positions of the events of a trigger event or of an outbound message, from its first
+/// event to its last, and how long each is.
+fn events_of(
+    sql: &Sql<'_>,
+    stream: Stream,
+    id: &str,
+    [first, last]: [Option<u64>; 2],
+) -> sql::Result<Vec<(u64, u64)>> {
     sql.all(
-        "SELECT position, bytes FROM events WHERE stream = :stream AND version BETWEEN \
-         (SELECT version FROM events WHERE position = :position) AND (SELECT version FROM events \
-         WHERE position = :to) AND payload IS NOT NULL AND kind IN \
-         ('connector.outbound.queued.v1', 'connector.outbound.started.v1', \
+        "SELECT position, bytes FROM events WHERE stream = :stream AND version BETWEEN (SELECT \
+         version FROM events WHERE position = :first) AND (SELECT version FROM events WHERE \
+         position = :last) AND payload IS NOT NULL AND kind IN ('trigger.event.accepted.v1', \
+         'trigger.fired.v1', 'trigger.event.failed.v1', 'trigger.posted.v1', \
+         'connector.outbound.queued.v1', 'connector.outbound.started.v1', \
          'connector.outbound.settled.v1', 'connector.outbound.requeued.v1') AND about = :id",
-        named![
-            stream = streams::number(sql, stream)?,
-            position = outbound_message.position,
-            to = outbound_message.last,
-            id = outbound_message.id.to_string()
-        ],
+        named![stream = streams::number(sql, stream)?, first, last, id],
     )
+}
+
+impl OutboundMessage {
+    fn events(&self, sql: &Sql<'_>) -> sql::Result<Vec<(u64, u64)>> {
+        let stream = Stream::Connector(ConnectorId::of_name(&self.connector));
+        let id = self.id.to_string();
+        events_of(sql, stream, &id, [self.position, self.last].map(Some))
+    }
 }
 
 /// Reserves room for an outbound message, and returns the message with its events; none if it does
@@ -275,7 +253,7 @@ pub(super) fn outbound_message_of(
     let Some(what): Option<OutboundMessage> = sql.one(text, [id])? else {
         return Ok(None);
     };
-    let events = taken(room, events_of(sql, &what)?);
+    let events = taken(room, what.events(sql)?);
     Ok(events.map(|events| Gone { what, events }))
 }
 
@@ -310,25 +288,14 @@ fn erase_trigger_event(
     Ok(true)
 }
 
-fn erase_inbound_messages(
+/// Erases the inbound message that an event has.
+pub(super) fn erase_inbound_message(
     sql: &Sql<'_>,
-    session: SessionId,
-    gone: &Gone<InboundMessages>,
+    event: u64,
     tally: &mut Tally,
-) -> sql::Result<bool> {
-    let cursor = re_emitted::cursor_position(sql, &gone.what.connector)?;
-    for event in &gone.events {
-        let has_others = sql.exists(
-            "SELECT 1 FROM inbound_messages WHERE position = ?1 AND session IS DISTINCT FROM ?2",
-            args![*event, session],
-        )?;
-        if has_others || cursor == Some(*event) {
-            return Ok(false);
-        }
-        sql.execute("DELETE FROM inbound_messages WHERE position = ?1", [*event])?;
-    }
-    erase_events(sql, &gone.events, tally)?;
-    Ok(true)
+) -> sql::Result<()> {
+    sql.execute("DELETE FROM inbound_messages WHERE position = ?1", [event])?;
+    erase_event(sql, event, tally).map(drop)
 }
 
 /// Erases an outbound message. An unsent one is not sent, and its chat continues with the next.
@@ -352,7 +319,7 @@ pub(super) fn erase_outbound_message(
         return Ok(false);
     }
     erase_events(sql, &gone.events, tally)?;
-    outbound_messages::find_first(sql, connector, chat)?;
+    outbound_messages::OPEN.find_first(sql, [connector, chat])?;
     Ok(true)
 }
 

@@ -1,20 +1,15 @@
 //! Events that repeat data which would be lost with events about to be erased. They follow those in
 //! the same stream, so that folding the remaining events gives the same result.
 
-use super::outside::{Gone, InboundMessages, TriggerEvent};
+use super::outside::{Gone, TriggerEvent};
 use crate::commit::{Commit, Expected};
 use crate::event_row::event;
 use crate::projections::trigger_events::NO_TRIGGER_EVENT;
-use crate::read::inbound_messages::received_at;
-use crate::sql::{self, Sql, args, row, select};
+use crate::sql::{self, Sql, row, select};
 use crate::streams;
 use domain::digest::{Digest, Salt};
-use domain::event::{
-    ConnectorReceived, Event, InboundMessageOutcome, InboundMessagesSettled, NewEvent, SkipReason,
-    Subject, TriggerEventsSkipped, TriggerFired,
-};
-use domain::id::{ConnectorId, EventId, SessionId, Stream, TriggerEventId, TriggerId};
-use domain::path::ConnectorName;
+use domain::event::{Event, NewEvent, SkipReason, Subject, TriggerEventsSkipped, TriggerFired};
+use domain::id::{EventId, Stream, TriggerId};
 use domain::time::Timestamp;
 use domain::trigger::{TriggerName, TriggerState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,28 +21,18 @@ pub(super) struct ReEmitted {
     stream: Stream,
     /// The version of the stream from which they follow.
     version: u64,
-    events: Vec<Again>,
+    events: Vec<Event>,
     /// The time of the last event that was stored when they were made.
     time: Timestamp,
-}
-
-/// One of these events, with the session that it is about.
-#[derive(Debug)]
-struct Again {
-    event: Event,
-    session: Option<SessionId>,
 }
 
 impl ReEmitted {
     /// Returns the commit that stores them, if their stream has had no other event meanwhile.
     pub(super) fn commit(&self) -> Commit {
-        let events = self.events.iter().map(|again| NewEvent {
+        let events = self.events.iter().map(|event| NewEvent {
             id: EventId(Uuid::now_v7()),
-            event: again.event.clone(),
-            subject: Subject {
-                session: again.session,
-                ..Subject::default()
-            },
+            event: event.clone(),
+            subject: Subject::default(),
             actor: "host".to_owned(),
             causation: None,
             correlation: None,
@@ -62,7 +47,7 @@ impl ReEmitted {
     }
 
     /// Returns these events as an append to a stream; none if the list is empty.
-    fn from_events(sql: &Sql<'_>, stream: Stream, events: Vec<Again>) -> sql::Result<Option<Self>> {
+    fn from_events(sql: &Sql<'_>, stream: Stream, events: Vec<Event>) -> sql::Result<Option<Self>> {
         if events.is_empty() {
             return Ok(None);
         }
@@ -105,15 +90,6 @@ pub(super) fn decisive_of_trigger(sql: &Sql<'_>, trigger: &str) -> sql::Result<V
     }))
 }
 
-/// Returns the position of the event with the cursor of a connector's next poll.
-pub(super) fn cursor_position(sql: &Sql<'_>, connector: &str) -> sql::Result<Option<u64>> {
-    let position = sql.one::<Option<u64>>(
-        "SELECT cursor_position FROM connectors WHERE id = ?1",
-        [ConnectorId::of_name(connector)],
-    )?;
-    Ok(position.flatten())
-}
-
 /// Returns the data of triggers that have to be re-emitted before trigger events of theirs are
 /// erased.
 pub(super) fn by_triggers(
@@ -139,7 +115,7 @@ pub(super) fn by_triggers(
     Ok(all)
 }
 
-fn of_trigger(sql: &Sql<'_>, trigger: Deciding, going: &BTreeSet<u64>) -> sql::Result<Vec<Again>> {
+fn of_trigger(sql: &Sql<'_>, trigger: Deciding, going: &BTreeSet<u64>) -> sql::Result<Vec<Event>> {
     let mut events = Vec::new();
     if going.contains(&trigger.due_position) {
         let time = time_of(sql, trigger.due_position)?;
@@ -167,13 +143,7 @@ fn of_trigger(sql: &Sql<'_>, trigger: Deciding, going: &BTreeSet<u64>) -> sql::R
             time: time_of(sql, position)?,
         }));
     }
-    Ok(events
-        .into_iter()
-        .map(|event| Again {
-            event,
-            session: None,
-        })
-        .collect())
+    Ok(events)
 }
 
 fn time_of(sql: &Sql<'_>, position: u64) -> sql::Result<Timestamp> {
@@ -188,129 +158,4 @@ fn component_of(sql: &Sql<'_>, position: u64) -> sql::Result<Digest> {
         Some(Event::TriggerFired(fired)) => fired.component,
         _ => Digest([0; 32]),
     })
-}
-
-/// Returns the data of connectors that have to be re-emitted before inbound messages for a session
-/// are erased: inbound messages of others in the same events, and the cursor of the next poll.
-pub(super) fn by_connectors(
-    sql: &Sql<'_>,
-    session: SessionId,
-    inbound_messages: &[Gone<InboundMessages>],
-) -> sql::Result<Vec<ReEmitted>> {
-    let mut going: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
-    for gone in inbound_messages {
-        going
-            .entry(&gone.what.connector)
-            .or_default()
-            .extend(&gone.events);
-    }
-    let mut all = Vec::new();
-    for (name, positions) in going {
-        let cursor = cursor_position(sql, name)?;
-        let mut events = Vec::new();
-        for position in positions {
-            let others = others_of(sql, session, position)?;
-            let decides = cursor == Some(position);
-            if !others.is_empty() || decides {
-                events.extend(of_connector(sql, position, others, decides)?);
-            }
-        }
-        let stream = Stream::Connector(ConnectorId::of_name(name));
-        all.extend(ReEmitted::from_events(sql, stream, events)?);
-    }
-    Ok(all)
-}
-
-/// An inbound message that stays.
-struct Other {
-    id: TriggerEventId,
-    settled: Option<Settled>,
-}
-
-/// Its outcome.
-struct Settled {
-    outcome: InboundMessageOutcome,
-    time: Timestamp,
-    session: Option<SessionId>,
-}
-
-/// Returns the inbound messages of one event that are not for a session.
-fn others_of(sql: &Sql<'_>, session: SessionId, position: u64) -> sql::Result<Vec<Other>> {
-    let text = select!(
-        StoredOther,
-        "WHERE position = ?1 AND session IS DISTINCT FROM ?2 ORDER BY place"
-    );
-    let others: Vec<StoredOther> = sql.all(text, args![position, session])?;
-    let others = others.into_iter().map(|it| Other {
-        id: it.id,
-        settled: it
-            .outcome
-            .zip(it.settled_at)
-            .map(|(outcome, time)| Settled {
-                outcome,
-                time,
-                session: it.session,
-            }),
-    });
-    Ok(others.collect())
-}
-
-row! {
-    struct StoredOther from "inbound_messages" {
-        id: TriggerEventId,
-        outcome: Option<InboundMessageOutcome> as json_opt,
-        settled_at: Option<Timestamp>,
-        session: Option<SessionId>,
-    }
-}
-
-fn of_connector(
-    sql: &Sql<'_>,
-    position: u64,
-    others: Vec<Other>,
-    has_cursor: bool,
-) -> sql::Result<Vec<Again>> {
-    let Some(before) = received_at(sql, position)? else {
-        return Ok(Vec::new());
-    };
-    let stays = |id: &TriggerEventId| others.iter().any(|other| other.id == *id);
-    let again = ConnectorReceived {
-        connector: before.connector.clone(),
-        inbound_messages: before
-            .inbound_messages
-            .into_iter()
-            .filter(|inbound_message| stays(&inbound_message.id))
-            .collect(),
-        cursor: before.cursor.filter(|_| has_cursor),
-        time: before.time,
-    };
-    let mut events = vec![Again {
-        event: Event::ConnectorReceived(again),
-        session: None,
-    }];
-    events.extend(
-        others
-            .into_iter()
-            .filter_map(|other| other.settled_again(&before.connector)),
-    );
-    Ok(events)
-}
-
-impl Other {
-    fn settled_again(self, connector: &ConnectorName) -> Option<Again> {
-        let Settled {
-            outcome,
-            time,
-            session,
-        } = self.settled?;
-        Some(Again {
-            event: Event::InboundMessagesSettled(InboundMessagesSettled {
-                connector: connector.clone(),
-                inbound_messages: vec![self.id],
-                outcome,
-                time,
-            }),
-            session,
-        })
-    }
 }

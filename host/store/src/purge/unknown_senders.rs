@@ -6,7 +6,9 @@
 //! some time after they were stored, without a request. A sender who was paired stays: the event of
 //! the pairing is the user's.
 
-use super::outside::{Gone, OutboundMessage, erase_outbound_message, outbound_message_of};
+use super::outside::{
+    Gone, OutboundMessage, erase_inbound_message, erase_outbound_message, outbound_message_of,
+};
 use super::rewrite;
 use super::room::{Room, page_of};
 use super::{EVENTS_PER_COMMIT_MAX, EVENTS_READ, Store, Tally, erase_event, transact};
@@ -17,7 +19,7 @@ use crate::sql::{self, Sql, args, named, row, select};
 use crate::streams;
 use domain::event::{
     ConnectorReceived, Event, InboundMessageOutcome, OutboundMessageCause, OutboundMessageQueued,
-    PairingOffered,
+    PairingOffered, Received,
 };
 use domain::id::{ConnectorId, OutboundMessageId, Stream};
 use domain::time::Timestamp;
@@ -71,16 +73,6 @@ struct Done {
     events: u64,
     /// False if something changed after it was found: it stays until the next scan.
     is_whole: bool,
-}
-
-/// The part of an event's inbound messages that are from unknown senders.
-enum Arrived {
-    /// All of it.
-    OfUnknownSenders,
-    /// Some of it is not settled.
-    Open,
-    /// Not all of it; or the event has the cursor of the connector's next poll.
-    Else,
 }
 
 row! {
@@ -227,14 +219,21 @@ impl UnknownSenders {
             Some(Event::PairingOffered(it)) if is_open(sql, it)? => return Ok(false),
             Some(Event::PairingOffered(_)) => self.take_event(seen.position),
             Some(Event::PairingSettled(it)) if it.user.is_none() => self.take_event(seen.position),
-            Some(Event::ConnectorReceived(it)) => match arrived(sql, it, seen.position)? {
-                Arrived::Open => return Ok(false),
-                Arrived::OfUnknownSenders => {
-                    self.room.take(0);
-                    self.inbound_messages.push(seen.position);
+            Some(Event::ConnectorReceived(ConnectorReceived {
+                what: Received::InboundMessage(it),
+                ..
+            })) => {
+                let settled: Option<Settled> =
+                    sql.one(select!(Settled, "WHERE id = ?1"), [it.id])?;
+                match settled {
+                    Some(settled) if settled.outcome.is_none() => return Ok(false),
+                    Some(settled) if is_unheard(&settled) => {
+                        self.room.take(0);
+                        self.inbound_messages.push(seen.position);
+                    }
+                    Some(_) | None => {}
                 }
-                Arrived::Else => {}
-            },
+            }
             Some(Event::OutboundMessageQueued(it)) if is_to_unknown_sender(sql, it)? => {
                 if is_under_way(sql, it.outbound_message)? {
                     return Ok(false);
@@ -267,11 +266,7 @@ impl UnknownSenders {
             erase_event(sql, *position, &mut tally)?;
         }
         for position in &self.inbound_messages {
-            sql.execute(
-                "DELETE FROM inbound_messages WHERE position = ?1",
-                [*position],
-            )?;
-            erase_event(sql, *position, &mut tally)?;
+            erase_inbound_message(sql, *position, &mut tally)?;
         }
         let mut is_whole = true;
         for outbound_message in &self.outbound_messages {
@@ -294,25 +289,6 @@ fn is_open(sql: &Sql<'_>, it: &PairingOffered) -> sql::Result<bool> {
         "SELECT 1 FROM pairings WHERE key = ?1 AND code = ?2",
         args![it.key, it.code],
     )
-}
-
-/// Returns which part of an event's inbound messages is from unknown senders.
-fn arrived(sql: &Sql<'_>, it: &ConnectorReceived, position: u64) -> sql::Result<Arrived> {
-    let settled: Vec<Settled> = sql.all(select!(Settled, "WHERE position = ?1"), [position])?;
-    if settled.iter().any(|it| it.outcome.is_none()) {
-        return Ok(Arrived::Open);
-    }
-    let is_place = it.cursor.is_some()
-        && sql.exists(
-            "SELECT 1 FROM connectors WHERE id = ?1 AND cursor_position = ?2",
-            args![ConnectorId::of_name(it.connector.as_str()), position],
-        )?;
-    let is_theirs = !settled.is_empty() && settled.iter().all(is_unheard);
-    Ok(if is_theirs && !is_place {
-        Arrived::OfUnknownSenders
-    } else {
-        Arrived::Else
-    })
 }
 
 /// Returns whether a message is the host's answer to an unknown sender, whose own message may

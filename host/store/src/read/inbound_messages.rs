@@ -2,16 +2,18 @@
 
 use super::ReadError;
 use super::outbound_messages::SCANNED_MAX;
-use crate::event_row::{StoredEvent, event};
-use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select, text, unreadable};
+use crate::event_row::StoredEvent;
+use crate::sql::{self, Cells, FromRow, Json, args, named, row, select, text};
 use crate::sqlite::texts;
 use crate::store::Store;
 use domain::connector::{Incoming, ReplyRoute};
-use domain::event::{ConnectorReceived, Event, InboundMessageOutcome};
+use domain::event::{ConnectorReceived, Event, InboundMessage, InboundMessageOutcome, Received};
 use domain::id::{ConnectorId, TriggerEventId};
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use domain::trouble::ServiceTrouble;
+use serde_json::json;
+use std::collections::BTreeSet;
 
 /// The progress of a connector. A connector without any event has no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,11 +83,13 @@ row! {
 }
 
 row! {
-    /// An inbound message without its content.
-    struct Place from "inbound_messages" {
-        id: TriggerEventId,
-        position: u64,
-        outcome: Option<InboundMessageOutcome> as json_opt,
+    /// An inbound message as it is stored. Its content is in the event that has it.
+    struct StoredInboundMessage
+        from "inbound_messages a CROSS JOIN events e ON e.position = a.position"
+    {
+        received: StoredEvent as row,
+        position: u64 = "a.position",
+        outcome: Option<InboundMessageOutcome> as json_opt = "a.outcome",
     }
 }
 
@@ -109,15 +113,15 @@ impl Store {
     ) -> Result<Vec<InboundMessageRow>, ReadError> {
         let connector = connector.to_string();
         self.read(move |sql| {
-            let places = sql.all(
+            sql.all_there(
                 select!(
-                    Place,
-                    "WHERE connector = ?1 AND outcome IS NULL ORDER BY received, position, place \
+                    StoredInboundMessage,
+                    "WHERE a.connector = ?1 AND a.outcome IS NULL ORDER BY a.received, a.position \
                      LIMIT ?2"
                 ),
                 args![connector, limit],
-            )?;
-            with_content(sql, places)
+                StoredInboundMessage::read,
+            )
         })
         .await
     }
@@ -130,15 +134,15 @@ impl Store {
     ) -> Result<Vec<InboundMessageRow>, ReadError> {
         let ReplyRoute { connector, chat } = chat.clone();
         self.read(move |sql| {
-            let places = sql.all(
+            sql.all_there(
                 select!(
-                    Place,
-                    "WHERE connector = :connector AND chat = :chat AND outcome IS NULL ORDER BY \
-                     received, position, place LIMIT :limit"
+                    StoredInboundMessage,
+                    "WHERE a.connector = :connector AND a.chat = :chat AND a.outcome IS NULL ORDER \
+                     BY a.received, a.position LIMIT :limit"
                 ),
                 named![connector, chat, limit],
-            )?;
-            with_content(sql, places)
+                StoredInboundMessage::read,
+            )
         })
         .await
     }
@@ -159,19 +163,24 @@ impl Store {
     }
 
     /// Returns chats with such messages of which the oldest arrived at a time or before, the oldest
-    /// first, at most `limit`.
+    /// first, at most `limit`. Chats of the connectors in `without` are skipped.
     pub async fn open_chats(
         &self,
         received_before: Timestamp,
         limit: usize,
+        without: &BTreeSet<ConnectorName>,
     ) -> Result<Vec<OpenChat>, ReadError> {
+        let without = json!(without).to_string();
         self.read(move |sql| {
             sql.all(
                 select!(
                     OpenChat,
-                    "WHERE a.is_first = 1 AND a.received <= ?1 ORDER BY a.received LIMIT ?2"
+                    "WHERE a.is_first = 1 AND a.received <= :received_before AND a.connector NOT \
+                     IN ",
+                    texts!(":without"),
+                    " ORDER BY a.received LIMIT :limit"
                 ),
-                args![received_before, limit],
+                named![received_before, limit, without],
             )
         })
         .await
@@ -197,9 +206,12 @@ impl Store {
         &self,
         id: TriggerEventId,
     ) -> Result<Option<InboundMessageRow>, ReadError> {
-        self.read(move |sql| {
-            let places = sql.all(select!(Place, "WHERE id = ?1"), [id])?;
-            Ok(with_content(sql, places)?.pop())
+        self.point_read(move |sql| {
+            sql.one_there(
+                select!(StoredInboundMessage, "WHERE a.id = ?1"),
+                [id],
+                StoredInboundMessage::read,
+            )
         })
         .await
     }
@@ -276,14 +288,13 @@ impl Store {
                 return Ok(Some(SaidBefore::Sent(SentBefore { text, untrusted })));
             }
             let arrived = select!(
-                Place,
-                "WHERE connector = :connector AND message = :message AND chat = :chat ORDER BY \
-                 received DESC LIMIT 1"
+                StoredInboundMessage,
+                "WHERE a.connector = :connector AND a.message = :message AND a.chat = :chat ORDER \
+                 BY a.received DESC LIMIT 1"
             );
-            let places = sql.all(arrived, named![connector, chat, message = id])?;
-            let found = with_content(sql, places)?;
-            let message = found.into_iter().next().map(|row| row.message);
-            Ok(message.map(SaidBefore::Arrived))
+            let asked = named![connector, chat, message = id];
+            let found = sql.one_there(arrived, asked, StoredInboundMessage::read)?;
+            Ok(found.map(|row| SaidBefore::Arrived(row.message)))
         })
         .await
     }
@@ -352,46 +363,30 @@ impl FromRow for IntakeRow {
     }
 }
 
-/// Reads the content of inbound messages. Messages of the same event are adjacent, so each event is
-/// read once. Messages that are about to be erased are left out.
-fn with_content(sql: &Sql<'_>, places: Vec<Place>) -> sql::Result<Vec<InboundMessageRow>> {
-    let mut event: Option<(u64, Option<ConnectorReceived>)> = None;
-    let mut all = Vec::with_capacity(places.len());
-    for place in places {
-        if event.as_ref().is_none_or(|(at, _)| *at != place.position) {
-            event = Some((place.position, received_at(sql, place.position)?));
-        }
-        let Some((_, Some(received))) = &event else {
-            continue;
-        };
-        let Some(inbound_message) = received
-            .inbound_messages
-            .iter()
-            .find(|it| it.id == place.id)
-        else {
-            continue;
-        };
-        all.push(InboundMessageRow {
-            id: place.id,
-            connector: received.connector.clone(),
-            message: inbound_message.message.clone(),
-            received: received.time,
-            outcome: place.outcome,
-            position: place.position,
-        });
-    }
-    Ok(all)
-}
-
-/// Reads the event with which messages arrived; none when it was erased.
-pub(crate) fn received_at(sql: &Sql<'_>, position: u64) -> sql::Result<Option<ConnectorReceived>> {
-    let text = "SELECT kind, payload FROM events WHERE position = ?1";
-    match event(sql, text, [position])? {
-        Some(Event::ConnectorReceived(received)) => Ok(Some(received)),
-        None => Ok(None),
-        Some(_) => Err(unreadable(
-            "kind",
+impl StoredInboundMessage {
+    /// Returns the inbound message; none if it is about to be erased.
+    fn read(self) -> sql::Result<Option<InboundMessageRow>> {
+        let received = self.received.only(
+            |event| match event {
+                Event::ConnectorReceived(ConnectorReceived {
+                    connector,
+                    what: Received::InboundMessage(inbound_message),
+                    time,
+                }) => Some((connector, *inbound_message, time)),
+                _ => None,
+            },
             "an inbound message points to another event",
-        )),
+        )?;
+        Ok(received.map(|(connector, inbound_message, received)| {
+            let InboundMessage { id, message } = inbound_message;
+            InboundMessageRow {
+                id,
+                connector,
+                message,
+                received,
+                outcome: self.outcome,
+                position: self.position,
+            }
+        }))
     }
 }

@@ -82,9 +82,7 @@ impl Store {
                  (SELECT number FROM sessions WHERE id = :session) AND i.state = 'waiting' AND \
                  (i.due IS NULL OR i.due <= :now) ORDER BY i.position LIMIT :limit"
             );
-            let stored: Vec<StoredEvent> = sql.all(text, named![session, now, limit])?;
-            let inputs = stored.into_iter().map(accepted);
-            inputs.filter_map(Result::transpose).collect()
+            sql.all_there(text, named![session, now, limit], accepted)
         };
         // An inspection of more may wait for the disk.
         if limit <= 2 * WAITING_INPUTS_MAX {
@@ -153,11 +151,9 @@ impl Store {
                  i.chat = :chat AND i.position > :after ORDER BY i.position LIMIT :limit"
             );
             let params = named![user, connector, chat, after, limit];
-            let found: Vec<(u64, StoredEvent)> = sql.all(text, params)?;
-            let there = found
-                .into_iter()
-                .map(|(position, event)| Ok(accepted(event)?.map(|accepted| (position, accepted))));
-            there.filter_map(Result::transpose).collect()
+            sql.all_there(text, params, |(position, event): (u64, StoredEvent)| {
+                Ok(accepted(event)?.map(|accepted| (position, accepted)))
+            })
         })
         .await
     }
@@ -183,9 +179,7 @@ impl Store {
                 "WHERE i.state = 'dead' AND i.died < ?2 ORDER BY i.died DESC LIMIT ?1"
             );
             let before = before.map_or(i64::MAX, int);
-            let found: Vec<StoredDeath> = sql.all(text, args![limit, before])?;
-            let read = found.into_iter().map(StoredDeath::read);
-            read.filter_map(Result::transpose).collect()
+            sql.all_there(text, args![limit, before], StoredDeath::read)
         })
         .await
     }
@@ -194,8 +188,7 @@ impl Store {
     pub async fn dead_input(&self, id: InputId) -> Result<Option<DeadInput>, ReadError> {
         self.read(move |sql| {
             let text = select!(StoredDeath, "WHERE i.id = ?1 AND i.state = 'dead'");
-            let found: Option<StoredDeath> = sql.one(text, [id])?;
-            found.map_or(Ok(None), StoredDeath::read)
+            sql.one_there(text, [id], StoredDeath::read)
         })
         .await
     }
@@ -250,8 +243,7 @@ impl StoredDeath {
 
 fn reason(sql: &Sql<'_>, died: Option<u64>) -> sql::Result<String> {
     let text = "SELECT kind, payload FROM events WHERE position = ?1";
-    let stored = sql.one(text, [died])?;
-    let dead = stored.map_or(Ok(None), dead)?;
+    let dead = sql.one_there(text, [died], dead)?;
     Ok(dead.map(|dead| dead.reason).unwrap_or_default())
 }
 

@@ -3,7 +3,7 @@
 use super::ReadError;
 use crate::event_row::{StoredEvent, event};
 use crate::projections::outbound_messages::{TakenChunk, first_missing};
-use crate::sql::{self, Args, Json, Sql, args, int, named, row, select, stored_as_word};
+use crate::sql::{self, Json, args, int, named, row, select, stored_as_word};
 use crate::sqlite::texts;
 use crate::store::Store;
 use domain::connector::{CHAT_OUTBOUND_MESSAGES_MAX, Choice, OUTBOUND_MESSAGES_MAX, ReplyRoute};
@@ -12,6 +12,7 @@ use domain::id::{OutboundMessageId, RunId};
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
 use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
@@ -36,30 +37,16 @@ pub enum OutboundMessageState {
     Dead,
 }
 
+domain::words!(OutboundMessageState {
+    Queued = "queued",
+    Started = "started",
+    Failed = "failed",
+    Delivered = "delivered",
+    Unknown = "unknown",
+    Dead = "dead",
+});
+
 impl OutboundMessageState {
-    /// All states.
-    pub const ALL: [Self; 6] = [
-        Self::Queued,
-        Self::Started,
-        Self::Failed,
-        Self::Delivered,
-        Self::Unknown,
-        Self::Dead,
-    ];
-
-    /// The state as a word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Started => "started",
-            Self::Failed => "failed",
-            Self::Delivered => "delivered",
-            Self::Unknown => "unknown",
-            Self::Dead => "dead",
-        }
-    }
-
     /// Returns whether it still has to be sent.
     #[must_use]
     pub fn is_open(self) -> bool {
@@ -73,13 +60,10 @@ impl FromStr for OutboundMessageState {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|state| state.as_str() == text)
-            .ok_or_else(|| {
-                let known = Self::ALL.map(Self::as_str).join(", ");
-                format!("`{text}` is no state of an outbound message; there are {known}")
-            })
+        Self::from_word(text).ok_or_else(|| {
+            let known = Self::ALL.map(Self::as_str).join(", ");
+            format!("`{text}` is no state of an outbound message; there are {known}")
+        })
     }
 }
 
@@ -204,9 +188,11 @@ impl Store {
         id: OutboundMessageId,
     ) -> Result<Option<OutboundMessageRow>, ReadError> {
         self.point_read(move |sql| {
-            let found: Option<StoredOutboundMessage> =
-                sql.one(select!(StoredOutboundMessage, "WHERE d.id = ?1"), [id])?;
-            found.map_or(Ok(None), StoredOutboundMessage::read)
+            sql.one_there(
+                select!(StoredOutboundMessage, "WHERE d.id = ?1"),
+                [id],
+                StoredOutboundMessage::read,
+            )
         })
         .await
     }
@@ -237,12 +223,9 @@ impl Store {
         limit: usize,
         without: &BTreeSet<ConnectorName>,
     ) -> Result<Vec<OutboundMessageRow>, ReadError> {
-        let without: Vec<&str> = without.iter().map(ConnectorName::as_str).collect();
-        let without = serde_json::json!(without).to_string();
+        let without = json!(without).to_string();
         self.read(move |sql| {
-            read_all(
-                sql,
-                select!(
+            sql.all_there(select!(
                     StoredOutboundMessage,
                     "WHERE d.is_first = 1 AND d.state IN ('queued', 'failed') AND d.next_try <= \
                      :now AND d.connector NOT IN ",
@@ -251,8 +234,7 @@ impl Store {
                      EXISTS (SELECT 1 FROM outbound_messages s WHERE s.connector = d.connector AND s.chat \
                      = d.chat AND s.state = 'started') ORDER BY d.next_try LIMIT :limit"
                 ),
-                named![now, limit, without],
-            )
+                named![now, limit, without], StoredOutboundMessage::read)
         })
         .await
     }
@@ -272,21 +254,25 @@ impl Store {
         .await
     }
 
-    /// Returns the outbound messages that were started and not settled, after a position, at most
-    /// `limit`: those that a recovery examines.
+    /// Returns the outbound messages that were started and not settled, at most `limit`: those that
+    /// are being sent, and those whose attempt a crash cut off. Messages of the connectors in
+    /// `without` are skipped.
     pub async fn started_outbound_messages(
         &self,
-        after: u64,
         limit: usize,
+        without: &BTreeSet<ConnectorName>,
     ) -> Result<Vec<OutboundMessageRow>, ReadError> {
+        let without = json!(without).to_string();
         self.read(move |sql| {
-            read_all(
-                sql,
+            sql.all_there(
                 select!(
                     StoredOutboundMessage,
-                    "WHERE d.state = 'started' AND d.position > ?1 ORDER BY d.position LIMIT ?2"
+                    "WHERE d.state = 'started' AND d.connector NOT IN ",
+                    texts!(":without"),
+                    " ORDER BY d.position LIMIT :limit"
                 ),
-                args![after, limit],
+                named![limit, without],
+                StoredOutboundMessage::read,
             )
         })
         .await
@@ -302,13 +288,13 @@ impl Store {
         self.read(move |sql| {
             let mut all = Vec::new();
             for run in runs {
-                let found = read_all(
-                    sql,
+                let found = sql.all_there(
                     select!(
                         StoredOutboundMessage,
                         "WHERE d.run = ?1 ORDER BY d.position LIMIT ?2"
                     ),
                     args![run, limit],
+                    StoredOutboundMessage::read,
                 )?;
                 all.extend(found);
             }
@@ -326,14 +312,14 @@ impl Store {
     ) -> Result<Vec<OutboundMessageRow>, ReadError> {
         let ReplyRoute { connector, chat } = chat.clone();
         self.read(move |sql| {
-            read_all(
-                sql,
+            sql.all_there(
                 select!(
                     StoredOutboundMessage,
                     "WHERE d.connector = :connector AND d.chat = :chat AND d.position > :after \
                      ORDER BY d.position LIMIT :limit"
                 ),
                 named![connector, chat, after, limit],
+                StoredOutboundMessage::read,
             )
         })
         .await
@@ -364,7 +350,7 @@ impl Store {
                 ),
             };
             let params = named![connector, state, before, limit];
-            read_all(sql, text, params)
+            sql.all_there(text, params, StoredOutboundMessage::read)
         })
         .await
     }
@@ -522,15 +508,4 @@ impl StoredOutboundMessage {
             position: self.position,
         }))
     }
-}
-
-/// Reads the outbound messages that a statement selects, without those that are about to be erased.
-fn read_all(
-    sql: &Sql<'_>,
-    text: &'static str,
-    args: impl Args,
-) -> sql::Result<Vec<OutboundMessageRow>> {
-    let stored: Vec<StoredOutboundMessage> = sql.all(text, args)?;
-    let read = stored.into_iter().map(StoredOutboundMessage::read);
-    read.filter_map(Result::transpose).collect()
 }

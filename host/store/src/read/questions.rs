@@ -78,9 +78,7 @@ impl Store {
                  LIMIT :limit"
             );
             let params = named![connector, chat, inspected = QUESTIONS_INSPECTED_MAX, limit];
-            let found: Vec<StoredQuestion> = sql.all(text, params)?;
-            let read = found.into_iter().map(StoredQuestion::read);
-            read.filter_map(Result::transpose).collect()
+            sql.all_there(text, params, StoredQuestion::read)
         })
         .await
     }
@@ -95,8 +93,7 @@ impl Store {
                 StoredQuestion,
                 "WHERE d.operation = ?1 AND r.ended_at IS NULL ORDER BY d.position DESC LIMIT 1"
             );
-            let found: Option<StoredQuestion> = sql.one(text, [operation])?;
-            found.map_or(Ok(None), StoredQuestion::read)
+            sql.one_there(text, [operation], StoredQuestion::read)
         })
         .await
     }

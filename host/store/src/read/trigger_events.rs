@@ -2,7 +2,8 @@
 
 use super::ReadError;
 use crate::event_row::StoredEvent;
-use crate::sql::{self, Args, Sql, args, int, named, row, select, unreadable};
+use crate::sql::{self, args, int, named, row, select, unreadable};
+use crate::sqlite::texts;
 use crate::store::Store;
 use domain::event::{
     Event, PostedMessage, TriggerEventAccepted, TriggerEventsSkipped, TriggerFired,
@@ -11,7 +12,7 @@ use domain::id::{SessionId, TriggerEventId};
 use domain::time::Timestamp;
 use domain::trigger::{TriggerEvent, TriggerName};
 use domain::user::UserId;
-use std::str::FromStr;
+use serde_json::json;
 
 /// The state of a trigger event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,40 +29,19 @@ pub enum TriggerEventState {
     GivenUp,
 }
 
-impl TriggerEventState {
-    /// The state as a word.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Fired => "fired",
-            Self::Done => "done",
-            Self::Rejected => "rejected",
-            Self::GivenUp => "given_up",
-        }
-    }
+domain::words!(TriggerEventState {
+    Waiting = "waiting",
+    Fired = "fired",
+    Done = "done",
+    Rejected = "rejected",
+    GivenUp = "given_up",
+});
 
+impl TriggerEventState {
     /// Returns whether it still needs processing.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Waiting | Self::Fired)
-    }
-}
-
-impl FromStr for TriggerEventState {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        [
-            Self::Waiting,
-            Self::Fired,
-            Self::Done,
-            Self::Rejected,
-            Self::GivenUp,
-        ]
-        .into_iter()
-        .find(|state| state.as_str() == text)
-        .ok_or_else(|| format!("`{text}` is no state of a trigger event"))
     }
 }
 
@@ -145,24 +125,28 @@ row! {
 
 impl Store {
     /// Returns open trigger events that may be processed now, the longest waiting first, at most
-    /// `limit`: of each trigger only the oldest. Triggers that are paused, disabled or blocked by
-    /// their breaker are not fired; messages of earlier trigger runs are still handed over.
+    /// `limit`: of each trigger only the oldest, and none of the triggers in `without`. Triggers
+    /// that are paused, disabled or blocked by their breaker are not fired; messages of earlier
+    /// trigger runs are still handed over.
     pub async fn open_trigger_events(
         &self,
         now: Timestamp,
         limit: usize,
+        without: &[&TriggerName],
     ) -> Result<Vec<TriggerEventRow>, ReadError> {
+        let without = json!(without).to_string();
         self.read(move |sql| {
-            read_all(
-                sql,
+            sql.all_there(
                 select!(
                     StoredTriggerEvent,
-                    "WHERE o.is_first = 1 AND o.next_try <= ?1 AND (o.state = 'fired' OR EXISTS \
-                     (SELECT 1 FROM triggers t WHERE t.name = o.trigger_name AND t.enabled = 1 AND \
-                     t.paused IS NULL AND (t.open_until IS NULL OR t.open_until <= ?1))) ORDER BY \
-                     o.next_try LIMIT ?2"
+                    "WHERE o.is_first = 1 AND o.next_try <= :now AND o.trigger_name NOT IN ",
+                    texts!(":without"),
+                    " AND (o.state = 'fired' OR EXISTS (SELECT 1 FROM triggers t WHERE t.name = \
+                     o.trigger_name AND t.enabled = 1 AND t.paused IS NULL AND (t.open_until IS \
+                     NULL OR t.open_until <= :now))) ORDER BY o.next_try LIMIT :limit"
                 ),
-                args![now, limit],
+                named![now, limit, without],
+                StoredTriggerEvent::trigger_event,
             )
         })
         .await
@@ -197,14 +181,14 @@ impl Store {
     ) -> Result<Vec<TriggerEventRow>, ReadError> {
         let trigger = trigger.to_string();
         self.read(move |sql| {
-            read_all(
-                sql,
+            sql.all_there(
                 select!(
                     StoredTriggerEvent,
                     "WHERE o.trigger_name = ?1 AND o.state IN ('waiting', 'fired') ORDER BY \
                      o.position LIMIT ?2"
                 ),
                 args![trigger, limit],
+                StoredTriggerEvent::trigger_event,
             )
         })
         .await
@@ -229,9 +213,11 @@ impl Store {
         id: TriggerEventId,
     ) -> Result<Option<TriggerEventRow>, ReadError> {
         self.point_read(move |sql| {
-            let found: Option<StoredTriggerEvent> =
-                sql.one(select!(StoredTriggerEvent, "WHERE o.id = ?1"), [id])?;
-            found.map_or(Ok(None), StoredTriggerEvent::trigger_event)
+            sql.one_there(
+                select!(StoredTriggerEvent, "WHERE o.id = ?1"),
+                [id],
+                StoredTriggerEvent::trigger_event,
+            )
         })
         .await
     }
@@ -269,9 +255,7 @@ impl Store {
             );
             let before = before.map_or(i64::MAX, int);
             let params = named![trigger, before, limit];
-            let found: Vec<StoredTriggerEvent> = sql.all(text, params)?;
-            let read = found.into_iter().map(StoredTriggerEvent::record);
-            read.filter_map(Result::transpose).collect()
+            sql.all_there(text, params, StoredTriggerEvent::record)
         })
         .await
     }
@@ -339,10 +323,8 @@ impl StoredTriggerEvent {
             run_by: accepted.run_by,
             accepted: accepted.time,
             position: self.position,
-            state: self
-                .state
-                .parse()
-                .map_err(|error: String| unreadable("state", error))?,
+            state: TriggerEventState::from_word(&self.state)
+                .ok_or_else(|| unreadable("state", "it is no state of a trigger event"))?,
             attempts: self.attempts,
             not_before: self.next_try,
             fired: fired.map(Box::new),
@@ -351,15 +333,4 @@ impl StoredTriggerEvent {
             stuck: self.stuck,
         })
     }
-}
-
-/// Reads the trigger events that a statement selects, without those that are about to be erased.
-fn read_all(
-    sql: &Sql<'_>,
-    text: &'static str,
-    args: impl Args,
-) -> sql::Result<Vec<TriggerEventRow>> {
-    let stored: Vec<StoredTriggerEvent> = sql.all(text, args)?;
-    let read = stored.into_iter().map(StoredTriggerEvent::trigger_event);
-    read.filter_map(Result::transpose).collect()
 }

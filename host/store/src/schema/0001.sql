@@ -632,19 +632,17 @@ CREATE INDEX trigger_event_sessions_by_trigger_event ON trigger_event_sessions (
 
 -- How far connectors have come.
 CREATE TABLE connectors (
-    id              BLOB    NOT NULL PRIMARY KEY,
-    name            TEXT    NOT NULL,
-    cursor          TEXT,
-    cursor_position INTEGER,
-    trouble         TEXT,
-    troubled_at     INTEGER
+    id          BLOB    NOT NULL PRIMARY KEY,
+    name        TEXT    NOT NULL,
+    cursor      TEXT,
+    trouble     TEXT,
+    troubled_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- What arrived from people outside: each by the event that has it, and its place there. Rows stay as long as the events say it: only the inspection
--- for what has arrived before stops after some days. Of each chat the oldest one that is open is the first.
+-- What arrived from people outside: each by the event that has it. Rows stay as long as the events say it: only the inspection for what has arrived
+-- before stops after some days. Of each chat the oldest one that is open is the first.
 CREATE TABLE inbound_messages (
-    position   INTEGER NOT NULL,
-    place      INTEGER NOT NULL,
+    position   INTEGER PRIMARY KEY,
     id         BLOB    NOT NULL UNIQUE,
     connector  TEXT    NOT NULL,
     chat       TEXT    NOT NULL,
@@ -653,13 +651,11 @@ CREATE TABLE inbound_messages (
     is_first   INTEGER NOT NULL DEFAULT 0,
     outcome    TEXT,
     settled_at INTEGER,
-    session    BLOB,
-    PRIMARY KEY (position, place)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX inbound_messages_open ON inbound_messages (connector, received, position, place) WHERE outcome IS NULL;
-CREATE INDEX inbound_messages_open_in_chats ON inbound_messages (connector, chat, received, position, place) WHERE outcome IS NULL;
+    session    BLOB
+) STRICT;
+CREATE INDEX inbound_messages_open ON inbound_messages (connector, received) WHERE outcome IS NULL;
+CREATE INDEX inbound_messages_open_in_chats ON inbound_messages (connector, chat, received) WHERE outcome IS NULL;
 CREATE INDEX inbound_messages_first ON inbound_messages (received) WHERE is_first = 1;
-CREATE INDEX inbound_messages_first_in_chats ON inbound_messages (connector, chat) WHERE is_first = 1;
 CREATE INDEX inbound_messages_by_message ON inbound_messages (connector, message, received);
 CREATE INDEX inbound_messages_by_time ON inbound_messages (connector, received);
 CREATE INDEX inbound_messages_by_session ON inbound_messages (session) WHERE session IS NOT NULL;

@@ -1,20 +1,21 @@
 //! What arrives from people outside: what follows from its events, and what is read of it.
 
 use super::outside::{
-    at, chat, delivered, from_chat, guarded, inbound_message, of_telegram, offered, queued,
+    at, chat, delivered, from_chat, guarded, inbound_message, of_telegram, offered, polled, queued,
     queued_because, received, sending, settled_as, taken, telegram, trigger_event,
 };
 use super::projections::everything;
 use super::sample::{
     Sample, accepted, ada, agent, begin, input, noise, run, run_started, session, take_turn,
 };
-use crate::{CommitError, ConnectorGuard, InboundMessageRow, SaidBefore};
+use crate::{CommitError, ConnectorGuard, InboundMessageRow, OpenChat, SaidBefore};
 use domain::event::{
     ConnectorTroubled, Event, InboundMessageOutcome, OutboundMessageCause, PairingSettled,
 };
 use domain::id::Stream;
 use domain::path::ConnectorKey;
 use domain::trouble::ServiceTrouble;
+use std::collections::BTreeSet;
 
 async fn is_rebuilt(sample: &Sample) {
     let before = everything(&sample.database());
@@ -27,6 +28,12 @@ async fn is_rebuilt(sample: &Sample) {
 /// The service's ids of messages.
 fn ids(rows: &[InboundMessageRow]) -> Vec<&str> {
     rows.iter().map(|row| row.message.id.as_str()).collect()
+}
+
+async fn open_chats(sample: &Sample, received_before_ms: u64) -> Vec<OpenChat> {
+    let (before, without) = (at(received_before_ms), BTreeSet::new());
+    let chats = sample.store.open_chats(before, 10, &without).await;
+    chats.unwrap()
 }
 
 async fn holds(sample: &Sample, guard: ConnectorGuard) -> bool {
@@ -45,25 +52,19 @@ async fn holds(sample: &Sample, guard: ConnectorGuard) -> bool {
 async fn messages_are_open_by_chat_until_they_are_settled() {
     let sample = Sample::new();
     let some = vec![
-        inbound_message(1, "a", "one"),
-        inbound_message(2, "b", "two"),
-        inbound_message(3, "a", "three"),
+        received(inbound_message(1, "a", "one"), 1),
+        received(inbound_message(2, "b", "two"), 1),
+        received(inbound_message(3, "a", "three"), 1),
+        polled("c1", 1),
+        received(inbound_message(4, "a", "four"), 4),
     ];
-    sample
-        .append(of_telegram(), vec![received(some, Some("c1"), 1)])
-        .await;
-    sample
-        .append(
-            of_telegram(),
-            vec![received(vec![inbound_message(4, "a", "four")], None, 4)],
-        )
-        .await;
+    sample.append(of_telegram(), some).await;
     let intake = sample.store.connector(&telegram()).await.unwrap().unwrap();
     assert_eq!(
         (intake.cursor.as_deref(), intake.last_received),
         (Some("c1"), Some(at(4)))
     );
-    assert_eq!((intake.version, intake.trouble), (2, None));
+    assert_eq!((intake.version, intake.trouble), (5, None));
     let open = sample
         .store
         .open_inbound_messages(&telegram(), 10)
@@ -73,19 +74,22 @@ async fn messages_are_open_by_chat_until_they_are_settled() {
         ids(&open),
         ["message-1", "message-2", "message-3", "message-4"]
     );
-    let chats = sample.store.open_chats(at(1), 10).await.unwrap();
+    let chats = open_chats(&sample, 1).await;
     let mut counts: Vec<_> = chats
         .iter()
         .map(|it| (it.chat.as_str(), it.count))
         .collect();
     counts.sort_unstable();
     assert_eq!(counts, [("a", 3), ("b", 1)]);
-    assert_eq!(sample.store.open_chats(at(0), 10).await.unwrap(), []);
+    assert_eq!(open_chats(&sample, 0).await, []);
+    let without = BTreeSet::from([telegram()]);
+    let others = sample.store.open_chats(at(9), 10, &without).await;
+    assert_eq!(others.unwrap(), []);
 
     sample.append(of_telegram(), vec![taken(&[1, 3], 1)]).await;
     let ignored = settled_as(&[2], InboundMessageOutcome::Ignored);
     sample.append(of_telegram(), vec![ignored]).await;
-    let chats = sample.store.open_chats(at(9), 10).await.unwrap();
+    let chats = open_chats(&sample, 9).await;
     assert_eq!(
         chats
             .iter()
@@ -129,12 +133,10 @@ async fn what_a_clock_set_back_brings_comes_before_what_is_open() {
     let sample = Sample::new();
     for (n, ms) in [(1, 100), (2, 50), (3, 60)] {
         let some = vec![
-            inbound_message(n, "a", "x"),
-            inbound_message(n + 10, "a", "y"),
+            received(inbound_message(n, "a", "x"), ms),
+            received(inbound_message(n + 10, "a", "y"), ms),
         ];
-        sample
-            .append(of_telegram(), vec![received(some, None, ms)])
-            .await;
+        sample.append(of_telegram(), some).await;
     }
     let open = sample
         .store
@@ -152,7 +154,7 @@ async fn what_a_clock_set_back_brings_comes_before_what_is_open() {
             "message-11"
         ]
     );
-    let chats = sample.store.open_chats(at(1_000), 10).await.unwrap();
+    let chats = open_chats(&sample, 1_000).await;
     assert_eq!(chats.len(), 1);
     assert_eq!(chats[0].first, at(50));
     is_rebuilt(&sample).await;
@@ -161,14 +163,14 @@ async fn what_a_clock_set_back_brings_comes_before_what_is_open() {
 #[tokio::test]
 async fn an_agent_takes_part_in_a_chat_that_it_heard_lately_or_spoke_in() {
     let sample = Sample::new();
-    let some = vec![
-        inbound_message(1, "a", "one"),
-        inbound_message(2, "b", "two"),
-        inbound_message(3, "d", "three"),
+    let all = vec![
+        received(inbound_message(1, "a", "one"), 100),
+        received(inbound_message(2, "b", "two"), 100),
+        received(inbound_message(3, "d", "three"), 100),
+        taken(&[1], 1),
+        settled_as(&[2], InboundMessageOutcome::Ignored),
+        queued(1, "c", 1, "hi"),
     ];
-    let arrived = received(some, None, 100);
-    let ignored = settled_as(&[2], InboundMessageOutcome::Ignored);
-    let all = vec![arrived, taken(&[1], 1), ignored, queued(1, "c", 1, "hi")];
     sample.append(of_telegram(), all).await;
     let takes_part = async |name: &str, since| {
         let chat = chat(name);
@@ -186,7 +188,7 @@ async fn an_agent_takes_part_in_a_chat_that_it_heard_lately_or_spoke_in() {
 #[tokio::test]
 async fn what_a_message_of_a_chat_said_is_found_by_the_services_id() {
     let sample = Sample::new();
-    let arrived = received(vec![inbound_message(1, "a", "one")], None, 1);
+    let arrived = received(inbound_message(1, "a", "one"), 1);
     let said = queued(1, "a", 1, "hello");
     let all = vec![arrived, said, sending(1, 1, 0), delivered(1)];
     sample.append(of_telegram(), all).await;
@@ -257,10 +259,8 @@ async fn a_message_is_found_below_the_chat_whose_name_its_own_begins_with() {
 #[tokio::test]
 async fn a_message_has_arrived_before_for_as_long_as_is_asked() {
     let sample = Sample::new();
-    let some = vec![inbound_message(1, "a", "one")];
-    sample
-        .append(of_telegram(), vec![received(some, None, 100)])
-        .await;
+    let some = vec![received(inbound_message(1, "a", "one"), 100)];
+    sample.append(of_telegram(), some).await;
     let asked = ["message-1".to_owned(), "message-2".to_owned()];
     let name = telegram();
     let before = |since| sample.store.arrived_before(&name, &asked, at(since));
@@ -287,9 +287,7 @@ async fn a_message_has_arrived_before_for_as_long_as_is_asked() {
     assert!(holds(&sample, not_arrived("message-2", 0)).await);
     assert!(holds(&sample, cursor(None)).await);
     assert!(holds(&sample, open.clone()).await);
-    sample
-        .append(of_telegram(), vec![received(Vec::new(), Some("c"), 200)])
-        .await;
+    sample.append(of_telegram(), vec![polled("c", 200)]).await;
     sample.append(of_telegram(), vec![taken(&[1], 1)]).await;
     assert!(!holds(&sample, cursor(None)).await);
     assert!(holds(&sample, cursor(Some("c"))).await);

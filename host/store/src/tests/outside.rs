@@ -8,7 +8,7 @@ use domain::digest::Digest;
 use domain::event::{
     ConnectorReceived, Event, InboundMessage, InboundMessageOutcome, InboundMessagesSettled,
     OutboundMessageCause, OutboundMessageOutcome, OutboundMessageQueued, OutboundMessageSettled,
-    OutboundMessageStarted, PairingOffered, PostedMessage, ProviderTroubled, Source,
+    OutboundMessageStarted, PairingOffered, PostedMessage, ProviderTroubled, Received, Source,
     TriggerDefined, TriggerEventAccepted, TriggerEventFailed, TriggerFired, TriggerMessage,
     TriggerOrigin, TriggerPosted,
 };
@@ -209,17 +209,21 @@ pub(super) fn inbound_message(n: u128, chat: &str, text: &str) -> InboundMessage
     }
 }
 
-pub(super) fn received(
-    inbound_messages: Vec<InboundMessage>,
-    cursor: Option<&str>,
-    ms: u64,
-) -> Event {
+fn received_as(what: Received, ms: u64) -> Event {
     Event::ConnectorReceived(ConnectorReceived {
         connector: telegram(),
-        inbound_messages,
-        cursor: cursor.map(str::to_owned),
+        what,
         time: at(ms),
     })
+}
+
+pub(super) fn received(inbound_message: InboundMessage, ms: u64) -> Event {
+    received_as(Received::InboundMessage(Box::new(inbound_message)), ms)
+}
+
+/// The cursor at which the next poll continues.
+pub(super) fn polled(cursor: &str, ms: u64) -> Event {
+    received_as(Received::Cursor(cursor.to_owned()), ms)
 }
 
 pub(super) fn settled_as(inbound_messages: &[u128], outcome: InboundMessageOutcome) -> Event {
@@ -343,7 +347,8 @@ pub(super) async fn some_of_each(sample: &Sample) {
     ];
     sample.append(of_trigger(1), of_trigger_1).await;
     let some = vec![
-        received(vec![inbound_message(5, "a", "hello")], Some("c"), 1),
+        received(inbound_message(5, "a", "hello"), 1),
+        polled("c", 1),
         offered("telegram:1", "AA", 2),
         queued(1, "a", 1, "hello yourself"),
     ];

@@ -69,7 +69,7 @@ async fn due_names(sample: &Sample, now_ms: u64) -> Vec<TriggerName> {
 async fn open_at(sample: &Sample, now_ms: u64) -> Vec<crate::TriggerEventRow> {
     sample
         .store
-        .open_trigger_events(at(now_ms), 10)
+        .open_trigger_events(at(now_ms), 10, &[])
         .await
         .unwrap()
 }
@@ -493,14 +493,13 @@ async fn guards_on_triggers_hold_as_long_as_what_they_say_is_so() {
         trigger: trigger(1),
         due: due_ms.map(at),
     };
-    let waiting = TriggerGuard::TriggerEventWaiting {
+    let is = |state| TriggerGuard::TriggerEventIs {
         trigger: trigger(1),
         trigger_event: trigger_event(1),
+        state,
     };
-    let is_fired = TriggerGuard::TriggerEventFired {
-        trigger: trigger(1),
-        trigger_event: trigger_event(1),
-    };
+    let waiting = is(TriggerEventState::Waiting);
+    let is_fired = is(TriggerEventState::Fired);
     let pending = |max| TriggerGuard::PendingAtMost {
         trigger: trigger(1),
         max,

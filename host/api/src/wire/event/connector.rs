@@ -9,6 +9,7 @@ use crate::wire::values::Time;
 use domain::connector::ReplyRoute;
 use domain::event::{
     self, InboundMessage, InboundMessageOutcome, OutboundMessageCause, OutboundMessageOutcome,
+    Received,
 };
 use domain::id::{
     AgentId, InputId, OperationId, OutboundMessageId, RunId, SessionId, TriggerEventId,
@@ -21,8 +22,11 @@ use serde::Serialize;
 public! {
     ConnectorReceived(it: event::ConnectorReceived) {
         connector: ConnectorName,
-        inbound_messages: Vec<InboundMessageView> = it.inbound_messages.iter().map(Into::into).collect(),
-        cursor_moved: bool = it.cursor.is_some(),
+        inbound_messages: Vec<InboundMessageView> = match &it.what {
+            Received::InboundMessage(message) => vec![message.as_ref().into()],
+            Received::Cursor(_) => Vec::new(),
+        },
+        cursor_moved: bool = matches!(it.what, Received::Cursor(_)),
     }
     InboundMessagesSettled(it: event::InboundMessagesSettled) {
         connector: ConnectorName,

@@ -28,13 +28,22 @@ pub struct InboundMessage {
 pub struct ConnectorReceived {
     /// The connector.
     pub connector: ConnectorName,
-    /// New messages, in the service's order.
-    pub inbound_messages: Vec<InboundMessage>,
-    /// The position from which the next poll continues; none to keep the present one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Time of inbound message.
+    /// A message, or where the next poll continues.
+    #[serde(flatten)]
+    pub what: Received,
+    /// Time at which it was received.
     pub time: Timestamp,
+}
+
+/// One thing that a connector received. Each has an event of its own, so that a message can be
+/// erased without the others and without the cursor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Received {
+    /// A new message.
+    InboundMessage(Box<InboundMessage>),
+    /// The cursor at which the next poll continues.
+    Cursor(String),
 }
 
 /// The outcome of an inbound message.

@@ -1,16 +1,15 @@
 //! The changes in a watched folder since the last scan of it, and the record of both.
 
-use crate::journal::{self, Context};
-use crate::triggers::Shared;
+use crate::journal::Context;
 use crate::triggers::scan::{Wanted, inspect};
+use crate::triggers::{Shared, recording};
 use broker::Error;
-use domain::event::{Event, TriggerEventAccepted};
 use domain::id::Stream;
 use domain::time::Timestamp;
-use domain::trigger::{FileChanges, FolderScan, PENDING_MAX, TriggerEvent, TriggerName};
+use domain::trigger::{FileChanges, FolderScan, TriggerEvent, TriggerName};
 use serde::{Deserialize, Serialize};
 use std::io;
-use store::{Commit, CommitError, Expected, Snapshot, TriggerGuard};
+use store::{Commit, CommitError, Snapshot};
 
 /// The layout of a stored scan.
 const FORMAT: u32 = 1;
@@ -159,30 +158,16 @@ impl Found<'_> {
             format: FORMAT,
             state: serde_json::to_vec(&stored).unwrap_or_default(),
         };
-        let commit = Commit::new().snapshot(stream, snapshot);
-        let Some(changes) = self.changes else {
-            return commit;
+        let commit = match self.changes {
+            Some(changes) => {
+                let what = TriggerEvent::Files(changes);
+                let accepted = recording::accepted(self.name, what, time);
+                let context = Context::new("files", time);
+                recording::accept(recording::if_active(self.name), &context, accepted)
+            }
+            None => Commit::new(),
         };
-        let accepted = Event::TriggerEventAccepted(TriggerEventAccepted {
-            name: self.name.clone(),
-            trigger_event: journal::trigger_event(),
-            what: Box::new(TriggerEvent::Files(changes)),
-            run_by: None,
-            next_due: None,
-            scheduled: false,
-            time,
-        });
-        let event = Context::new("files", time).event(accepted);
-        commit
-            .guard(TriggerGuard::NextDue {
-                trigger: self.name.clone(),
-                due: None,
-            })
-            .guard(TriggerGuard::PendingAtMost {
-                trigger: self.name.clone(),
-                max: u64::from(PENDING_MAX - 1),
-            })
-            .append(stream, Expected::Any, vec![event])
+        commit.snapshot(stream, snapshot)
     }
 }
 

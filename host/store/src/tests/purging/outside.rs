@@ -3,8 +3,8 @@
 
 use super::super::outside::{
     at, called, chat, defined, delivered, due, failed, failed_with, fired, fired_keeping,
-    from_chat, inbound_message, made_by, of_telegram, of_trigger, outbound_message, posted, queued,
-    received, sending, sent, source_of, taken, telegram, trigger, trigger_event,
+    from_chat, inbound_message, made_by, of_telegram, of_trigger, outbound_message, polled, posted,
+    queued, received, sending, sent, source_of, taken, telegram, trigger, trigger_event,
 };
 use super::super::projections::everything;
 use super::super::sample::{Sample, accepted, agent, begin, opened, session};
@@ -122,18 +122,16 @@ async fn a_purge_waits_for_a_trigger_event_that_is_not_dealt_with() {
 #[tokio::test]
 async fn messages_for_a_session_go_and_those_that_came_with_them_stay() {
     let sample = two_sessions().await;
-    let together = vec![
-        inbound_message(1, "a", MARK),
-        inbound_message(2, "b", "of another"),
-        inbound_message(3, "b", "not settled"),
-        inbound_message(4, "c", "of nobody"),
-    ];
     sample
         .append(
             of_telegram(),
             vec![
-                received(together, Some("cursor"), 1),
-                received(vec![inbound_message(5, "a", MARK)], None, 2),
+                received(inbound_message(1, "a", MARK), 1),
+                received(inbound_message(2, "b", "of another"), 1),
+                received(inbound_message(3, "b", "not settled"), 1),
+                received(inbound_message(4, "c", "of nobody"), 1),
+                polled("cursor", 1),
+                received(inbound_message(5, "a", MARK), 2),
                 taken(&[1, 5], 1),
                 taken(&[2], 2),
             ],
@@ -179,7 +177,7 @@ async fn messages_for_a_session_go_and_those_that_came_with_them_stay() {
     assert_eq!(open.len(), 1);
     assert_eq!(sample.store.reply_route(session(1)).await.unwrap(), None);
     is_sound(&sample).await;
-    // The other session is purged as well, with what was put again for it.
+    // The other session is purged as well.
     purged(&sample, 2).await;
     assert_eq!(
         holders(sample.dir.path(), "of another"),
@@ -266,7 +264,7 @@ async fn a_purge_of_much_from_outside_comes_to_its_end() {
     let sends = (1..=150).map(|n| queued(n, "a", 1, MARK)).collect();
     sample.append(of_telegram(), sends).await;
     let ended = (201..=350)
-        .map(|n| received(vec![inbound_message(n, "a", MARK)], Some("c"), 1))
+        .map(|n| received(inbound_message(n, "a", MARK), 1))
         .collect();
     sample.append(of_telegram(), ended).await;
     let numbers: Vec<u128> = (201..=350).collect();

@@ -1,8 +1,8 @@
 //! Erasure of what is stored of people whom nobody knows.
 
 use super::super::outside::{
-    at, chat, delivered, inbound_message, of_telegram, outbound_message, queued, queued_because,
-    received, sending, settled_as, taken, telegram, trigger_event,
+    at, chat, delivered, inbound_message, of_telegram, outbound_message, polled, queued,
+    queued_because, received, sending, settled_as, taken, telegram, trigger_event,
 };
 use super::super::sample::{NOON, Sample, ada, begin, new};
 use super::{MARK, holders, is_sound};
@@ -63,7 +63,7 @@ async fn append_at(sample: &Sample, events: Vec<Event>, time: Timestamp) {
 /// Everything that is stored of an unknown sender who got a code, before it is settled.
 fn of_unknown_sender(chat: &str, n: u32) -> Vec<Event> {
     vec![
-        received(vec![inbound_message(u128::from(n), chat, "")], None, 1),
+        received(inbound_message(u128::from(n), chat, ""), 1),
         settled_as(&[u128::from(n)], InboundMessageOutcome::Paired),
         offered(chat, &format!("CODE{n}")),
         reported(n, chat, u128::from(n)),
@@ -119,12 +119,13 @@ async fn what_is_of_users_and_codes_that_are_not_settled_stay() {
     append_at(
         &sample,
         vec![
-            received(vec![inbound_message(11, "a", "hello")], Some("cursor"), 1),
+            polled("cursor", 1),
+            received(inbound_message(11, "a", "hello"), 1),
             taken(&[11], 1),
             queued(11, "a", 1, "hello yourself"),
             sending(11, 1, 0),
             delivered(11),
-            received(vec![inbound_message(12, "a", "too much")], None, 1),
+            received(inbound_message(12, "a", "too much"), 1),
             taken(&[12], 2),
             reported(12, "a", 12),
         ],
@@ -136,7 +137,7 @@ async fn what_is_of_users_and_codes_that_are_not_settled_stay() {
     let before = left(&sample).await;
     append_at(&sample, of_unknown_sender("b", 2), NOON).await;
     assert_eq!(sample.store.erase_unknown_senders(at(1)).await.unwrap(), 6);
-    let mut stay: Vec<String> = before[..8].to_vec();
+    let mut stay: Vec<String> = before[..9].to_vec();
     stay.push("connector.inbound.settled.v1".to_owned());
     stay.push("connector.pairing.settled.v1".to_owned());
     let open = [
@@ -203,28 +204,24 @@ async fn many_strangers_go_and_a_message_that_waits_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_strangers_message_goes_unless_the_next_poll_goes_on_from_it() {
+async fn a_strangers_message_goes_and_the_next_poll_goes_on_from_where_it_was() {
     let sample = Sample::new();
     begin(&sample).await;
     for (n, cursor) in [(1, "first"), (2, "second")] {
         let mut all = of_unknown_sender(NOBODY, n);
-        all[0] = received(
-            vec![inbound_message(u128::from(n), NOBODY, "")],
-            Some(cursor),
-            1,
-        );
+        all.insert(1, polled(cursor, 1));
         all.push(settled(NOBODY, None));
         append_at(&sample, all, NOON).await;
     }
-    let polled = async || {
+    let received = async || {
         let all = left(&sample).await;
         all.iter()
             .filter(|kind| *kind == "connector.received.v1")
             .count()
     };
-    assert_eq!(polled().await, 2);
+    assert_eq!(received().await, 4);
     sample.store.erase_unknown_senders(at(1)).await.unwrap();
-    assert_eq!(polled().await, 1, "the latest one stays");
+    assert_eq!(received().await, 2, "the cursors stay");
     let row = sample.store.connector(&telegram()).await.unwrap().unwrap();
     assert_eq!(row.cursor.as_deref(), Some("second"));
     is_sound(&sample).await;
@@ -254,7 +251,7 @@ async fn a_message_that_was_refused_before_it_reached_a_session_goes_too() {
     begin(&sample).await;
     let reason = "it is no key".to_owned();
     let refused = vec![
-        received(vec![inbound_message(1, NOBODY, "")], None, 1),
+        received(inbound_message(1, NOBODY, ""), 1),
         settled_as(&[1], InboundMessageOutcome::Refused { reason }),
         reported(1, NOBODY, 1),
         sending(1, 1, 0),
@@ -278,7 +275,7 @@ async fn what_people_said_counts_until_a_time_or_until_it_is_erased() {
     };
     let first = bytes(NOON).await;
     let said = inbound_message(2, "somebody", &"a".repeat(1_000));
-    append_at(&sample, vec![received(vec![said], None, 1)], at(10)).await;
+    append_at(&sample, vec![received(said, 1)], at(10)).await;
     let second = bytes(at(10)).await;
     assert!(first > 0 && second > 1_000, "{first} {second}");
     assert_eq!(bytes(NOON).await, first + second, "what is sent counts not");
