@@ -27,8 +27,9 @@ pub(crate) use scopes::{describe, parse};
 pub(crate) use session::{Chat, DeadLetter, Session};
 
 use anyhow::anyhow;
+use clap::builder::RangedI64ValueParser;
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -245,6 +246,17 @@ pub(crate) enum Command {
     /// Confine this process and become a program: what `keep-program` starts
     #[command(name = CONFINE_COMMAND, hide = true)]
     ConfineProgram(ConfineProgram),
+}
+
+/// Returns a value's word on the command line.
+pub(crate) fn word_of(value: &impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Returns the parser of a number of rows, which is at most so many.
+fn up_to(most: i64) -> RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=most)
 }
 
 /// Returns whether a command line asks for JSON, even if the rest of it is invalid.

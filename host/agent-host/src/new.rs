@@ -3,8 +3,8 @@
 //! The program carries the SDK, the interface and the templates, so that a project fits this very
 //! host and nothing but the language's own packages is fetched.
 //!
-//! - the name of a project, and the files that the program carries: `new/embedded.rs`; the
-//!   interfaces of WASI 0.2 among them, with their licence: `new/wasi/`
+//! - the name of a project, and the files that the program carries: `new/embedded.rs`, as
+//!   `build.rs` finds them; the interfaces of WASI 0.2 among them, with their licence: `new/wasi/`
 //! - the files of a project: `new/project.rs`
 //! - templates: `new/templates/`, those of a kind of plugin and those of a language
 
@@ -14,11 +14,10 @@ mod project;
 mod tests;
 
 use crate::answer::Answer;
-use crate::cli::{Kind, Language, New};
+use crate::cli::{Kind, Language, New, word_of};
 use crate::failure::{Exit, Failure};
 use crate::terminal::quoted;
 use anyhow::{Context, anyhow};
-use clap::ValueEnum;
 use project::{Project, ProjectFile};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -58,11 +57,11 @@ pub(crate) fn run(new: &New) -> Result<Answer, Failure> {
 /// Returns the failure of a kind of plugin that has no template in the language.
 fn no_template(new: &New) -> Failure {
     let New { kind, name, lang } = new;
-    let word = kind.as_str();
-    let languages: Vec<String> = kind.languages().into_iter().map(word_of).collect();
+    let word = word_of(kind);
+    let languages: Vec<String> = kind.languages().iter().map(word_of).collect();
     let error = anyhow!(
         "there is no template of a {word} in `{}`; there is one in `{}`",
-        word_of(*lang),
+        word_of(lang),
         languages.join("`, `")
     );
     let failure = Failure::new(Exit::Usage, error);
@@ -70,12 +69,6 @@ fn no_template(new: &New) -> Failure {
         Some(first) => failure.advise(format!("agent-host new {word} {name} --lang {first}")),
         None => failure,
     }
-}
-
-/// Returns a language's word on the command line.
-fn word_of(language: Language) -> String {
-    let value = language.to_possible_value();
-    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Returns the program's path when it was called by one. A name alone was found on the PATH.

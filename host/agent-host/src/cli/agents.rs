@@ -1,5 +1,6 @@
 //! The commands about agents: their definitions, notes, prompts and tasks.
 
+use super::up_to;
 use clap::Subcommand;
 
 /// Commands about agents.
@@ -60,13 +61,7 @@ pub(crate) enum Memory {
         #[arg(long, short, value_name = "AGENT")]
         agent: String,
         /// Maximum number of notes, 50 at most
-        #[arg(
-            long,
-            short = 'n',
-            default_value_t = 20,
-            value_name = "N",
-            value_parser = clap::value_parser!(u16).range(1..=50)
-        )]
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = up_to(50))]
         limit: u16,
     },
     /// Search an agent's notes
@@ -78,13 +73,7 @@ pub(crate) enum Memory {
         #[arg(long, short, value_name = "AGENT")]
         agent: String,
         /// Maximum number of notes, 50 at most
-        #[arg(
-            long,
-            short = 'n',
-            default_value_t = 20,
-            value_name = "N",
-            value_parser = clap::value_parser!(u16).range(1..=50)
-        )]
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = up_to(50))]
         limit: u16,
     },
     /// Forget a note: what it said is erased
@@ -142,13 +131,7 @@ pub(crate) enum Task {
         #[arg(long, value_name = "PLACE")]
         after: Option<String>,
         /// Maximum number of tasks, 200 at most
-        #[arg(
-            long,
-            short = 'n',
-            default_value_t = 20,
-            value_name = "N",
-            value_parser = clap::value_parser!(u16).range(1..=200)
-        )]
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = up_to(200))]
         limit: u16,
     },
     /// Show one: who handed it to whom, its state, and what it used

@@ -1,5 +1,6 @@
 //! The commands about triggers and connectors.
 
+use super::up_to;
 use clap::Subcommand;
 
 /// Commands about triggers.
@@ -51,13 +52,7 @@ pub(crate) enum Trigger {
         #[arg(long, value_name = "PLACE")]
         after: Option<u64>,
         /// Maximum number of trigger events, 100 at most
-        #[arg(
-            long,
-            short = 'n',
-            default_value_t = 20,
-            value_name = "N",
-            value_parser = clap::value_parser!(u16).range(1..=100)
-        )]
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = up_to(100))]
         limit: u16,
     },
     /// Remove one that was made over the API; its history stays
@@ -134,13 +129,7 @@ pub(crate) enum Connector {
         #[arg(long, value_name = "PLACE")]
         after: Option<u64>,
         /// Maximum number of messages, 500 at most
-        #[arg(
-            long,
-            short = 'n',
-            default_value_t = 20,
-            value_name = "N",
-            value_parser = clap::value_parser!(u16).range(1..=500)
-        )]
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = up_to(500))]
         limit: u16,
     },
     /// Send a dead or unknown message again; one that was unknown may arrive twice

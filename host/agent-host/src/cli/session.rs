@@ -1,5 +1,6 @@
 //! The commands about sessions, the options of `chat`, and inputs that could not be processed.
 
+use super::up_to;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -17,13 +18,7 @@ pub(crate) enum Session {
         #[arg(long)]
         all: bool,
         /// Maximum number of sessions, 200 at most
-        #[arg(
-            long,
-            short = 'n',
-            default_value_t = 20,
-            value_name = "N",
-            value_parser = clap::value_parser!(u16).range(1..=200)
-        )]
+        #[arg(long, short = 'n', default_value_t = 20, value_name = "N", value_parser = up_to(200))]
         limit: u16,
     },
     /// Show a session and its messages

@@ -7,144 +7,35 @@ use domain::user::RESERVED_WORDS;
 
 /// A file of the repository.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct EmbeddedFile {
-    /// Its path in a project; but for [`WASI`], it is the one from the repository's root.
+pub(super) struct Carried {
+    /// Its path from the repository's root.
     pub(super) path: &'static str,
     /// Its content.
-    pub(super) text: &'static str,
+    pub(super) bytes: &'static [u8],
 }
 
-/// Includes files of the repository by their paths from its root.
-macro_rules! embedded {
-    ($($path:literal,)*) => {
-        &[$(EmbeddedFile {
-            path: $path,
-            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../", $path)),
-        }),*]
-    };
-}
-
-/// The interface with plugins.
-pub(super) const WIT: &[EmbeddedFile] = embedded![
-    "wit/agent.wit",
-    "wit/connector.wit",
-    "wit/deps/keyvalue/keyvalue.wit",
-    "wit/deps/logging/logging.wit",
-    "wit/tools.wit",
-    "wit/trigger.wit",
-    "wit/turn.wit",
-    "wit/types.wit",
-    "wit/worlds.wit",
-];
-
-/// Includes packages of `new/wasi/` by their names.
-macro_rules! wasi {
-    ($($package:literal),* $(,)?) => {
-        &[$(EmbeddedFile {
-            path: concat!("wit/deps/", $package, "/", $package, ".wit"),
-            text: include_str!(concat!("wasi/", $package, ".wit")),
-        }),*]
-    };
-}
-
-/// The packages of WASI that the host links, for worlds that import them.
-pub(super) const WASI: &[EmbeddedFile] = wasi![
-    "cli",
-    "clocks",
-    "filesystem",
-    "http",
-    "io",
-    "random",
-    "sockets",
-];
-
-/// The licence of those packages, Apache-2.0 WITH LLVM-exception.
-pub(super) const WASI_LICENCE: EmbeddedFile = EmbeddedFile {
-    path: "wit/deps/WASI-LICENSE",
-    text: include_str!("wasi/LICENSE"),
-};
-
-/// The SDK, without its own tests.
-pub(super) const SDK: &[EmbeddedFile] = embedded![
-    "sdk/Cargo.toml",
-    "sdk/README.md",
-    "sdk/shapes/Cargo.toml",
-    "sdk/shapes/src/lib.rs",
-    "sdk/shapes/src/limits.rs",
-    "sdk/shapes/src/widget.rs",
-    "sdk/src/agent.rs",
-    "sdk/src/bindings.rs",
-    "sdk/src/client.rs",
-    "sdk/src/connector.rs",
-    "sdk/src/content.rs",
-    "sdk/src/harness.rs",
-    "sdk/src/harness/bench.rs",
-    "sdk/src/harness/buckets.rs",
-    "sdk/src/harness/conversation.rs",
-    "sdk/src/harness/conversation/setting.rs",
-    "sdk/src/harness/exchange.rs",
-    "sdk/src/harness/folders.rs",
-    "sdk/src/harness/http.rs",
-    "sdk/src/harness/performer.rs",
-    "sdk/src/harness/rules.rs",
-    "sdk/src/harness/scene.rs",
-    "sdk/src/harness/trigger_runs.rs",
-    "sdk/src/http.rs",
-    "sdk/src/http/error.rs",
-    "sdk/src/http/outgoing.rs",
-    "sdk/src/http/response.rs",
-    "sdk/src/http/url.rs",
-    "sdk/src/keyvalue.rs",
-    "sdk/src/lib.rs",
-    "sdk/src/log.rs",
-    "sdk/src/manifest.rs",
-    "sdk/src/news.rs",
-    "sdk/src/operation.rs",
-    "sdk/src/step.rs",
-    "sdk/src/tool.rs",
-    "sdk/src/tool_loop.rs",
-    "sdk/src/trigger.rs",
-    "sdk/src/turn.rs",
-    "sdk/src/wire.rs",
-    "sdk/src/wire/agent.rs",
-    "sdk/src/wire/connector.rs",
-    "sdk/src/wire/content.rs",
-    "sdk/src/wire/http.rs",
-    "sdk/src/wire/keyvalue.rs",
-    "sdk/src/wire/tools.rs",
-    "sdk/src/wire/trigger.rs",
-    "sdk/src/wire/view.rs",
-];
-
-/// The versions of packages that the SDK is tested with, for a project in Rust.
-pub(super) const LOCK: &str =
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/Cargo.lock"));
-
-/// The script that finds or makes a compiler of components.
-pub(super) const TOOLCHAIN_SCRIPT: EmbeddedFile = EmbeddedFile {
-    path: "scripts/guest-toolchain",
-    text: include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../scripts/guest-toolchain"
-    )),
-};
-
-/// The version of the compiler that the SDK is tested with.
-pub(super) const TOOLCHAIN_FILE: EmbeddedFile = EmbeddedFile {
-    path: "rust-toolchain.toml",
-    text: include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../rust-toolchain.toml"
-    )),
-};
+/// All of them, as `build.rs` has found them.
+const CARRIED: &[Carried] = include!(concat!(env!("OUT_DIR"), "/carried.rs"));
 
 /// The declaration of a file of unit tests, which is not carried.
 const TESTS: &str = "#[cfg(test)]\nmod tests;\n";
 
-impl EmbeddedFile {
-    /// The file as it stands in a project: without the declaration of tests that are not there.
-    pub(super) fn in_project(self) -> String {
-        let text = self.text.replace(TESTS, "");
+/// Returns the files whose paths begin so, each with the rest of its path.
+pub(super) fn below(folder: &str) -> impl Iterator<Item = (&'static str, &'static Carried)> {
+    let files = CARRIED.iter();
+    files.filter_map(move |file| Some((file.path.strip_prefix(folder)?, file)))
+}
+
+impl Carried {
+    /// Returns it as text.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(self.bytes).into_owned()
+    }
+
+    /// Returns its text as it stands in a project: without the declaration of tests that are not
+    /// there.
+    pub(super) fn in_project(&self) -> String {
+        let text = self.text().replace(TESTS, "");
         format!("{}\n", text.trim_end())
     }
 }

@@ -1,8 +1,13 @@
 //! The files of a project, from templates and from files that the program carries, in each
 //! language.
+//!
+//! Templates of all languages lie in `templates/KIND`, of all kinds in `templates/LANGUAGE`, and
+//! the others in `templates/LANGUAGE/KIND`, at their places in a project. Files with [`PARTS`] for
+//! names are parts of other files.
 
-use super::embedded::{LOCK, SDK, TOOLCHAIN_FILE, TOOLCHAIN_SCRIPT, WASI, WASI_LICENCE, WIT};
+use super::embedded::{Carried, below};
 use super::{Kind, Language};
+use crate::cli::word_of;
 use crate::terminal::quoted;
 use clap::ValueEnum;
 use std::path::Path;
@@ -10,6 +15,20 @@ use std::path::Path;
 /// The place in README.md for the location of the program.
 const PATH_NOTE: &str = "\nThe host's program is `agent-host`; this finds the one that made this \
                          folder:\n\n```text\nexport PATH={{folder}}:$PATH\n```\n";
+
+/// The folder of the templates, and that of the packages of WASI that the host links.
+const TEMPLATES: &str = "host/agent-host/src/new/templates/";
+const WASI: &str = "host/agent-host/src/new/wasi/";
+
+/// The parts of other files, by the words that they stand for there.
+const PARTS: [(&str, &str); 6] = [
+    ("build", "build.md"),
+    ("reach", "reach.md"),
+    ("files", "files.md"),
+    ("use", "use.md"),
+    ("trial", "try.md"),
+    ("dependencies", "dependencies.toml"),
+];
 
 /// A project that is to be made.
 #[derive(Debug)]
@@ -19,7 +38,6 @@ pub(super) struct Project<'a> {
     name: &'a str,
     /// The program, when it was called by a path.
     program: Option<&'a Path>,
-    parts: Parts,
 }
 
 /// A file of a project.
@@ -43,27 +61,6 @@ impl ProjectFile {
     }
 }
 
-/// A template and its place in a project.
-#[derive(Debug, Clone, Copy)]
-struct Template {
-    path: &'static str,
-    text: &'static str,
-}
-
-/// The parts of a project that depend on the kind of plugin alone.
-struct KindParts {
-    word: &'static str,
-    opening: &'static str,
-    /// The word for what goes on with the code that it began with.
-    unit: &'static str,
-    configuration: &'static str,
-    script: &'static str,
-    /// The part of README.md on trying it.
-    trial: &'static str,
-    /// The section of README.md on other hosts.
-    own_host: &'static str,
-}
-
 impl<'a> Project<'a> {
     /// Returns a project; none if there is no template of the kind of plugin in the language.
     pub(super) fn new(
@@ -72,45 +69,64 @@ impl<'a> Project<'a> {
         name: &'a str,
         program: Option<&'a Path>,
     ) -> Option<Self> {
-        let parts = language.parts(kind)?;
-        Some(Self {
+        let project = Self {
             kind,
             language,
             name,
             program,
-            parts,
-        })
+        };
+        let [_, _, own] = project.folders();
+        below(&own).next().map(|_| project)
+    }
+
+    /// Returns the folders with its templates, the most general first.
+    fn folders(&self) -> [String; 3] {
+        let (kind, language) = (word_of(&self.kind), word_of(&self.language));
+        [
+            format!("{TEMPLATES}{kind}/"),
+            format!("{TEMPLATES}{language}/"),
+            format!("{TEMPLATES}{language}/{kind}/"),
+        ]
     }
 
     /// Returns all its files.
     pub(super) fn files(&self) -> Vec<ProjectFile> {
-        let KindParts {
-            configuration,
-            script,
-            ..
-        } = self.kind.parts();
-        let common = [
-            ("README.md", include_str!("templates/README.md")),
-            ("agent-host.toml", configuration),
-            ("script.toml", script),
-        ];
-        let common = common.map(|(path, text)| Template { path, text });
+        let [of_kind, of_language, own] = self.folders();
+        // Those of other kinds lie in folders of it.
+        let of_language = below(&of_language).filter(|(path, _)| !path.contains('/'));
+        let templates = below(&of_kind).chain(of_language).chain(below(&own));
+        let manifest = (self.language != Language::Rust).then_some("manifest.json");
+        let common = ["README.md"].into_iter().chain(manifest);
+        let common = common.flat_map(|path| below(TEMPLATES).filter(move |(it, _)| *it == path));
         let filled = common
-            .iter()
-            .chain(self.parts.templates)
-            .map(|template| ProjectFile::new(template.path, self.filled(template.text)));
-        let wit = WIT
-            .iter()
-            .map(|file| ProjectFile::new(file.path, file.in_project()));
-        filled
-            .chain(wit)
-            .chain(self.language.embedded(self.kind))
-            .collect()
+            .chain(templates)
+            .filter(|(path, _)| PARTS.iter().all(|(_, part)| part != path))
+            .map(|(path, file)| {
+                let path = path.replace("gitignore", ".gitignore");
+                ProjectFile::new(&path, self.filled(&file.text()))
+            });
+        let wit = below("").filter(|(path, _)| path.starts_with("wit/"));
+        let wit = wit.map(|(path, file)| ProjectFile::new(path, file.in_project()));
+        filled.chain(wit).chain(self.carried()).collect()
+    }
+
+    /// Returns the carried files that are no templates of a project in its language.
+    fn carried(&self) -> Vec<ProjectFile> {
+        let mut files = match self.language {
+            // Crates bring the imports of a component in Rust.
+            Language::Rust => return sdk(),
+            Language::Python | Language::Js => Vec::new(),
+            Language::C => bindings(self.kind),
+        };
+        if self.kind == Kind::Tool {
+            files.extend(wasi());
+        }
+        files
     }
 
     /// Returns the next three commands, the last one with this word for the program.
     pub(super) fn next(&self, host: &str) -> [String; 3] {
-        let Parts { first, build, .. } = self.parts;
+        let LanguageWords { first, build, .. } = self.language.words();
         // The builds in these languages call the program by its name.
         let path = match (self.language, self.program) {
             (Language::Rust, _) | (_, None) => "",
@@ -125,10 +141,25 @@ impl<'a> Project<'a> {
         ]
     }
 
+    /// Returns a part of other files, from the folder that is most its own.
+    fn part(&self, name: &str) -> String {
+        let folders = self.folders().into_iter().rev();
+        let mut found = folders.filter_map(|folder| {
+            let (_, file) = below(&folder).find(|(path, _)| *path == name)?;
+            Some(file.text())
+        });
+        let text = found.next().unwrap_or_default();
+        match name {
+            "reach.md" if !text.is_empty() => format!("\n{text}"),
+            "files.md" | "use.md" | "try.md" => text.trim_end().to_owned(),
+            _ => text,
+        }
+    }
+
     /// Returns a template's text with the words of this project.
     fn filled(&self, text: &str) -> String {
-        let kind = self.kind.parts();
-        let parts = &self.parts;
+        let kind = self.kind.words();
+        let language = self.language.words();
         let folder = self
             .program
             .and_then(Path::parent)
@@ -137,37 +168,29 @@ impl<'a> Project<'a> {
             Some(_) => PATH_NOTE,
             None => "",
         };
-        let reach = match parts.reach {
-            "" => String::new(),
-            section => format!("\n{section}"),
-        };
-        // Those first whose text has words to fill in itself.
-        [
-            ("build", parts.readme),
-            ("make", parts.build),
-            ("reach", &reach),
-            ("files", parts.readme_files.trim_end()),
-            ("use", kind.own_host.trim_end()),
-            ("trial", kind.trial.trim_end()),
+        let words = [
+            ("make", language.build),
             ("unit", kind.unit),
-            ("dependencies", parts.dependencies),
             ("path", path),
             ("folder", &folder),
             ("opening", kind.opening),
-            ("kind", kind.word),
-            ("language", parts.name),
-            ("component", parts.component),
+            ("kind", &word_of(&self.kind)),
+            ("language", language.name),
+            ("component", language.component),
             ("title", &self.title()),
             ("snake", &self.snake()),
             ("name", self.name),
-        ]
-        .into_iter()
-        .fold(text.to_owned(), |text, (place, word)| {
-            text.replace(&format!("{{{{{place}}}}}"), word)
-        })
+        ];
+        // Those first whose text has words to fill in itself.
+        let parts = PARTS.map(|(place, name)| (place, self.part(name)));
+        let parts = parts.iter().map(|(place, text)| (*place, text.as_str()));
+        parts
+            .chain(words)
+            .fold(text.to_owned(), |text, (place, word)| {
+                text.replace(&format!("{{{{{place}}}}}"), word)
+            })
     }
 
-    /// The name as a tool and a Rust crate have it.
     fn snake(&self) -> String {
         self.name.replace('-', "_")
     }
@@ -181,322 +204,119 @@ impl<'a> Project<'a> {
     }
 }
 
+/// The words of a kind of plugin in templates.
+struct KindWords {
+    opening: &'static str,
+    /// The word for what goes on with the code that it began with.
+    unit: &'static str,
+}
+
 impl Kind {
-    /// Returns the languages that have a template of it.
+    /// Returns the languages in which there is a template of it.
     pub(super) fn languages(self) -> Vec<Language> {
         let all = Language::value_variants().iter().copied();
-        all.filter(|language| language.parts(self).is_some())
+        all.filter(|language| Project::new(self, *language, "", None).is_some())
             .collect()
     }
 
-    /// Returns its word, for people.
-    pub(super) fn as_str(self) -> &'static str {
-        self.parts().word
-    }
-
-    fn parts(self) -> KindParts {
-        match self {
-            Self::Tool => KindParts {
-                word: "tool",
-                opening: "A tool, which counts the words of a text until you write its own work,",
-                unit: "turn",
-                configuration: include_str!("templates/tool/agent-host.toml"),
-                script: include_str!("templates/tool/script.toml"),
-                trial: include_str!("templates/tool/try.md"),
-                own_host: include_str!("templates/tool/use.md"),
-            },
-            Self::Agent => KindParts {
-                word: "agent",
-                opening: "An agent, which answers in one sentence until you write its own work,",
-                unit: "turn",
-                configuration: include_str!("templates/agent/agent-host.toml"),
-                script: include_str!("templates/agent/script.toml"),
-                trial: include_str!("templates/agent/try.md"),
-                own_host: include_str!("templates/agent/use.md"),
-            },
-            Self::Trigger => KindParts {
-                word: "trigger",
-                opening: "A trigger that says the next message of a list each time it is due,",
-                unit: "trigger_run",
-                configuration: include_str!("templates/trigger/agent-host.toml"),
-                script: include_str!("templates/trigger/script.toml"),
-                trial: include_str!("templates/trigger/try.md"),
-                own_host: include_str!("templates/trigger/use.md"),
-            },
-            Self::Connector => KindParts {
-                word: "connector",
-                opening: "A connector to a chat service over HTTP,",
-                unit: "call",
-                configuration: include_str!("templates/connector/agent-host.toml"),
-                script: include_str!("templates/connector/script.toml"),
-                trial: include_str!("templates/connector/try.md"),
-                own_host: include_str!("templates/connector/use.md"),
-            },
-        }
+    fn words(self) -> KindWords {
+        let (opening, unit) = match self {
+            Self::Tool => (
+                "A tool, which counts the words of a text until you write its own work,",
+                "turn",
+            ),
+            Self::Agent => (
+                "An agent, which answers in one sentence until you write its own work,",
+                "turn",
+            ),
+            Self::Trigger => (
+                "A trigger that says the next message of a list each time it is due,",
+                "trigger_run",
+            ),
+            Self::Connector => ("A connector to a chat service over HTTP,", "call"),
+        };
+        KindWords { opening, unit }
     }
 }
 
-/// The parts of a project in one language.
-#[derive(Debug)]
-struct Parts {
-    /// The language's name for people.
+/// The words of a language in templates.
+struct LanguageWords {
     name: &'static str,
-    /// The built component.
+    /// The path of the built component from the project's folder.
     component: &'static str,
-    /// The first command in the project's folder: it tests, or installs what the others need.
+    /// The command before the first build.
     first: &'static str,
-    /// The command that builds.
+    /// The command that builds the component.
     build: &'static str,
-    /// The section of README.md on tests and builds.
-    readme: &'static str,
-    /// The section of README.md on folders, HTTP and more; empty for a kind of plugin that reaches
-    /// nothing.
-    reach: &'static str,
-    /// Rows of README.md's table of files.
-    readme_files: &'static str,
-    /// Packages that the kind of plugin needs.
-    dependencies: &'static str,
-    /// The files of the language.
-    templates: &'static [Template],
-}
-
-/// Templates by their places in a project and in the folder of templates.
-macro_rules! templates {
-    ($($path:literal = $file:literal),* $(,)?) => {
-        &[$(Template {
-            path: $path,
-            text: include_str!(concat!("templates/", $file)),
-        }),*]
-    };
 }
 
 impl Language {
-    /// Returns the parts of a project with this kind of plugin; none if there is no template of it
-    /// in the language.
-    fn parts(self, kind: Kind) -> Option<Parts> {
+    fn words(self) -> LanguageWords {
         match self {
-            Self::Rust => Some(rust(kind)),
-            Self::Python => python(kind),
-            Self::Js => js(kind),
-            Self::C => c(kind),
+            Self::Rust => LanguageWords {
+                name: "Rust",
+                component: "target/wasm32-wasip2/release/{{snake}}.wasm",
+                first: "cargo test",
+                build: "RUSTC=$(scripts/guest-toolchain) cargo build --release --target \
+                        wasm32-wasip2",
+            },
+            Self::Python => LanguageWords {
+                name: "Python",
+                component: "{{name}}.wasm",
+                first: "python3 -m venv venv && . venv/bin/activate && pip install -r \
+                        requirements.txt",
+                build: "componentize-py -d wit -w {{kind}}-plugin componentize app -o \
+                        {{component}} && agent-host plugin stamp {{component}} --manifest \
+                        manifest.json",
+            },
+            Self::Js => LanguageWords {
+                name: "JavaScript",
+                component: "{{name}}.wasm",
+                first: "npm install && npm test",
+                build: "npm run build",
+            },
+            Self::C => LanguageWords {
+                name: "C",
+                component: "{{name}}.wasm",
+                first: "make test",
+                build: "make",
+            },
         }
     }
-
-    /// Returns the files that a project in this language has of those that the program carries,
-    /// beside the interface.
-    fn embedded(self, kind: Kind) -> Vec<ProjectFile> {
-        let mut files = match self {
-            // Crates bring the imports of a component in Rust.
-            Self::Rust => return sdk(),
-            Self::Python | Self::Js => Vec::new(),
-            Self::C => bindings(kind),
-        };
-        if kind == Kind::Tool {
-            files.extend(wasi());
-        }
-        files
-    }
 }
 
-fn rust(kind: Kind) -> Parts {
-    Parts {
-        name: "Rust",
-        component: "target/wasm32-wasip2/release/{{snake}}.wasm",
-        first: "cargo test",
-        build: "RUSTC=$(scripts/guest-toolchain) cargo build --release --target wasm32-wasip2",
-        readme: include_str!("templates/rust/build.md"),
-        // The SDK's README has it.
-        reach: "",
-        readme_files: match kind {
-            Kind::Tool | Kind::Agent | Kind::Trigger => {
-                include_str!("templates/rust/files.md")
-            }
-            Kind::Connector => include_str!("templates/rust/connector.files.md"),
-        },
-        dependencies: match kind {
-            Kind::Tool | Kind::Trigger => {
-                include_str!("templates/rust/tool.dependencies.toml")
-            }
-            Kind::Agent => include_str!("templates/rust/agent.dependencies.toml"),
-            Kind::Connector => include_str!("templates/rust/connector.dependencies.toml"),
-        },
-        templates: match kind {
-            Kind::Tool => templates![
-                "Cargo.toml" = "rust/Cargo.toml",
-                "src/lib.rs" = "rust/tool.rs",
-                ".gitignore" = "rust/gitignore",
-            ],
-            Kind::Agent => templates![
-                "Cargo.toml" = "rust/Cargo.toml",
-                "src/lib.rs" = "rust/agent.rs",
-                ".gitignore" = "rust/gitignore",
-            ],
-            Kind::Trigger => templates![
-                "Cargo.toml" = "rust/Cargo.toml",
-                "src/lib.rs" = "rust/trigger.rs",
-                ".gitignore" = "rust/gitignore",
-            ],
-            Kind::Connector => templates![
-                "Cargo.toml" = "rust/Cargo.toml",
-                "src/lib.rs" = "rust/connector.rs",
-                "examples/chat.rs" = "rust/chat.rs",
-                ".gitignore" = "rust/gitignore",
-            ],
-        },
-    }
-}
-
-fn python(kind: Kind) -> Option<Parts> {
-    Some(Parts {
-        name: "Python",
-        component: "{{name}}.wasm",
-        first: "python3 -m venv venv && . venv/bin/activate && pip install -r requirements.txt",
-        build: "componentize-py -d wit -w {{kind}}-plugin componentize app -o {{component}} && \
-                agent-host plugin stamp {{component}} --manifest manifest.json",
-        readme: include_str!("templates/python/build.md"),
-        reach: match kind {
-            Kind::Tool => include_str!("templates/python/reach.md"),
-            Kind::Agent | Kind::Trigger | Kind::Connector => "",
-        },
-        readme_files: include_str!("templates/python/files.md"),
-        dependencies: "",
-        templates: match kind {
-            Kind::Tool => templates![
-                "app.py" = "python/tool.py",
-                "test_app.py" = "python/test_tool.py",
-                "manifest.json" = "manifest.json",
-                "requirements.txt" = "python/requirements.txt",
-                ".gitignore" = "python/gitignore",
-            ],
-            Kind::Agent => templates![
-                "app.py" = "python/agent.py",
-                "test_app.py" = "python/test_agent.py",
-                "manifest.json" = "manifest.json",
-                "requirements.txt" = "python/requirements.txt",
-                ".gitignore" = "python/gitignore",
-            ],
-            Kind::Trigger | Kind::Connector => return None,
-        },
-    })
-}
-
-fn js(kind: Kind) -> Option<Parts> {
-    Some(Parts {
-        name: "JavaScript",
-        component: "{{name}}.wasm",
-        first: "npm install && npm test",
-        build: "npm run build",
-        readme: match kind {
-            Kind::Tool => include_str!("templates/js/tool.build.md"),
-            Kind::Agent => include_str!("templates/js/agent.build.md"),
-            Kind::Trigger | Kind::Connector => return None,
-        },
-        reach: match kind {
-            Kind::Tool => include_str!("templates/js/reach.md"),
-            Kind::Agent | Kind::Trigger | Kind::Connector => "",
-        },
-        readme_files: include_str!("templates/js/files.md"),
-        dependencies: "",
-        templates: match kind {
-            Kind::Tool => templates![
-                "plugin.js" = "js/tool.js",
-                "plugin.test.js" = "js/tool.test.js",
-                "manifest.json" = "manifest.json",
-                "package.json" = "js/tool.package.json",
-                ".gitignore" = "js/gitignore",
-            ],
-            Kind::Agent => templates![
-                "plugin.js" = "js/agent.js",
-                "plugin.test.js" = "js/agent.test.js",
-                "manifest.json" = "manifest.json",
-                "package.json" = "js/agent.package.json",
-                ".gitignore" = "js/gitignore",
-            ],
-            Kind::Trigger | Kind::Connector => return None,
-        },
-    })
-}
-
-fn c(kind: Kind) -> Option<Parts> {
-    Some(Parts {
-        name: "C",
-        component: "{{name}}.wasm",
-        first: "make test",
-        build: "make",
-        readme: include_str!("templates/c/build.md"),
-        reach: match kind {
-            Kind::Tool => include_str!("templates/c/reach.md"),
-            Kind::Agent | Kind::Trigger | Kind::Connector => "",
-        },
-        readme_files: include_str!("templates/c/files.md"),
-        dependencies: "",
-        templates: match kind {
-            Kind::Tool => templates![
-                "Makefile" = "c/Makefile",
-                "plugin.c" = "c/tool.c",
-                "plugin_test.c" = "c/tool_test.c",
-                "manifest.json" = "manifest.json",
-                "json.h" = "c/json.h",
-                ".gitignore" = "c/gitignore",
-            ],
-            Kind::Agent => templates![
-                "Makefile" = "c/Makefile",
-                "plugin.c" = "c/agent.c",
-                "plugin_test.c" = "c/agent_test.c",
-                "manifest.json" = "manifest.json",
-                "json.h" = "c/json.h",
-                ".gitignore" = "c/gitignore",
-            ],
-            Kind::Trigger | Kind::Connector => return None,
-        },
-    })
-}
-
-/// Includes generated files by their paths in a project.
-macro_rules! generated {
-    ($($path:literal),* $(,)?) => {
-        vec![$(ProjectFile::new(
-            $path,
-            include_bytes!(concat!("templates/c/", $path)),
-        )),*]
-    };
-}
-
-/// The interface in C, made by `wit-bindgen c`. Whoever changes the version of the interface makes
-/// it again.
+/// Returns the interface in C, made by `wit-bindgen c`. Whoever changes the version of the
+/// interface makes it again.
 fn bindings(kind: Kind) -> Vec<ProjectFile> {
-    match kind {
-        Kind::Tool => generated![
-            "bindings/tool_plugin.c",
-            "bindings/tool_plugin.h",
-            "bindings/tool_plugin_component_type.o",
-        ],
-        Kind::Agent => generated![
-            "bindings/agent_plugin.c",
-            "bindings/agent_plugin.h",
-            "bindings/agent_plugin_component_type.o",
-        ],
-        // There is no template of them in C.
-        Kind::Trigger | Kind::Connector => Vec::new(),
-    }
+    let made = below(TEMPLATES).filter_map(|(path, file)| Some((path.strip_prefix("c/")?, file)));
+    let begin = format!("bindings/{}_", word_of(&kind));
+    let own = made.filter(|(path, _)| path.starts_with(&begin));
+    own.map(|(path, file)| ProjectFile::new(path, file.bytes))
+        .collect()
 }
 
+/// Returns the packages of WASI that the host links, for worlds that import them.
 fn wasi() -> impl Iterator<Item = ProjectFile> {
-    WASI.iter()
-        .chain([&WASI_LICENCE])
-        .map(|file| ProjectFile::new(file.path, file.in_project()))
+    below(WASI).map(|(name, file)| {
+        let path = match name.strip_suffix(".wit") {
+            Some(package) => format!("wit/deps/{package}/{name}"),
+            None => format!("wit/deps/WASI-{name}"),
+        };
+        ProjectFile::new(&path, file.in_project())
+    })
 }
 
+/// Returns the SDK, with the compiler and the versions of crates that it is tested with.
 fn sdk() -> Vec<ProjectFile> {
-    let mut files: Vec<ProjectFile> = SDK
-        .iter()
-        .chain([&TOOLCHAIN_FILE])
-        .map(|file| ProjectFile::new(file.path, file.in_project()))
-        .collect();
-    files.push(ProjectFile::new("Cargo.lock", LOCK));
-    files.push(ProjectFile {
-        is_run: true,
-        ..ProjectFile::new(TOOLCHAIN_SCRIPT.path, TOOLCHAIN_SCRIPT.text)
-    });
-    files
+    let file = |(path, file): (&str, &Carried)| match path {
+        "sdk/Cargo.lock" => Some(ProjectFile::new("Cargo.lock", file.bytes)),
+        "scripts/guest-toolchain" => Some(ProjectFile {
+            is_run: true,
+            ..ProjectFile::new(path, file.bytes)
+        }),
+        "rust-toolchain.toml" => Some(ProjectFile::new(path, file.in_project())),
+        path if path.starts_with("sdk/") => Some(ProjectFile::new(path, file.in_project())),
+        _ => None,
+    };
+    below("").filter_map(file).collect()
 }

@@ -1,6 +1,6 @@
 //! Tests of projects as they are made and written; `tests/tests/all/new_project.rs` builds them.
 
-use super::embedded::{SDK, WIT};
+use super::embedded::below as carried_below;
 use super::project::{Project, ProjectFile};
 use super::{Kind, Language, New, no_template, write};
 use clap::ValueEnum;
@@ -31,7 +31,7 @@ fn below(folder: &str, wanted: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
 }
 
 fn embedded(folder: &str) -> BTreeSet<String> {
-    let paths = SDK.iter().chain(WIT).map(|file| file.path.to_owned());
+    let paths = carried_below("").map(|(path, _)| path.to_owned());
     paths.filter(|path| path.starts_with(folder)).collect()
 }
 
@@ -46,10 +46,10 @@ fn projects() -> impl Iterator<Item = (String, Vec<ProjectFile>)> {
     })
 }
 
-/// A new file of the SDK or the interface goes into the list in `carried.rs`.
+/// `build.rs` finds them.
 #[test]
 fn the_program_carries_the_whole_sdk_and_interface_without_tests() {
-    for folder in ["sdk/src", "sdk/shapes/src"] {
+    for folder in ["sdk/src", "sdk/shapes"] {
         let sdk = below(folder, &|path| !path.ends_with("/tests.rs"));
         assert_eq!(embedded(folder), sdk);
     }
@@ -61,16 +61,18 @@ fn the_program_carries_the_whole_sdk_and_interface_without_tests() {
 
 #[test]
 fn modules_of_the_carried_sdk_are_all_there() {
-    for file in SDK.iter().filter(|file| file.path.ends_with(".rs")) {
+    let sdk = embedded("sdk/");
+    let sources = carried_below("").filter(|(path, _)| sdk.contains(*path));
+    for (path, file) in sources.filter(|(path, _)| path.ends_with(".rs")) {
         let text = file.in_project();
         let modules = text.lines().filter_map(|line| {
             let module = line.trim_start_matches("pub ").strip_prefix("mod ")?;
             module.strip_suffix(';')
         });
-        let folder = file.path.trim_end_matches(".rs").trim_end_matches("/lib");
+        let folder = path.trim_end_matches(".rs").trim_end_matches("/lib");
         for module in modules {
             let path = format!("{folder}/{module}.rs");
-            assert!(SDK.iter().any(|file| file.path == path), "{path}");
+            assert!(sdk.contains(&path), "{path}");
         }
     }
 }
@@ -188,8 +190,9 @@ fn a_world_of_an_authors_own_resolves_as_the_pages_tell_to_write_it() {
 /// A released version of the interface never changes, so equal versions mean equal interfaces.
 #[test]
 fn the_bindings_for_c_are_those_of_the_present_interface() {
-    let worlds = WIT.iter().find(|file| file.path == "wit/worlds.wit");
-    let package = worlds.unwrap().text.lines().next().unwrap();
+    let (_, worlds) = carried_below("wit/worlds.wit").next().unwrap();
+    let worlds = worlds.text();
+    let package = worlds.lines().next().unwrap();
     let version = package.split(['@', ';']).nth(1).unwrap();
     for (kind, interface) in [(Kind::Tool, "tools"), (Kind::Agent, "agent")] {
         let project = Project::new(kind, Language::C, "a", None).unwrap();
