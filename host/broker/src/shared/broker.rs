@@ -128,9 +128,7 @@ handles! {
 }
 
 impl Broker {
-    /// Returns the event store, for reading.
-    #[must_use]
-    pub fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Store {
         &self.core.store
     }
 
