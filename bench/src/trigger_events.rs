@@ -98,6 +98,7 @@ async fn edge(world: &World, triggers: Value) -> anyhow::Result<Edge> {
     let secret = Secret::parse(SECRET)?;
     let parts = EdgeParts {
         broker: world.broker.clone(),
+        store: world.store().clone(),
         runtime: world.runtime.clone(),
         settings: EdgeSettings {
             triggers: serde_json::from_value(triggers)?,

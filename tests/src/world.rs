@@ -40,6 +40,7 @@ pub struct World {
     pub dir: Arc<TempDir>,
     /// Its broker.
     pub broker: Broker,
+    store: Store,
     /// Its runtime.
     pub runtime: Runtime,
     setup: Setup,
@@ -68,12 +69,13 @@ impl World {
                 .expect("no panic")
                 .expect("a store");
             let runtime = runtime_with(secrets(&setup), setup.instances_max);
-            let broker = Broker::start(parts(dir.path(), &setup, store, &runtime).await)
+            let broker = Broker::start(parts(dir.path(), &setup, store.clone(), &runtime).await)
                 .await
                 .expect("a broker");
             Self {
                 dir,
                 broker,
+                store,
                 runtime,
                 setup,
             }
@@ -130,7 +132,7 @@ impl World {
     /// The event store.
     #[must_use]
     pub fn store(&self) -> &Store {
-        self.broker.store()
+        &self.store
     }
 
     /// Opens a session with the user's agent of a definition.

@@ -31,7 +31,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::Store;
+use store::{Maintenance, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::task::TaskTracker;
 
@@ -112,7 +112,7 @@ pub(crate) async fn serve(
     let mut signals = Signals::listen()?;
     api.open(opened.broker.clone(), opened.edge.clone());
     announce(&loaded, &opened.broker, address, &token_file, terminal);
-    check_integrity(&serving, &stopper, opened.broker.store().clone());
+    check_integrity(&serving, &stopper, opened.broker.maintenance().clone());
     let stopping = Stopping {
         api,
         edge: opened.edge.clone(),
@@ -157,7 +157,7 @@ async fn read_secrets(loaded: &Loaded) -> Result<Secrets, Failure> {
 }
 
 /// Starts to check the store's integrity. The check ends with the host.
-fn check_integrity(serving: &TaskTracker, stopper: &Stopper, store: Store) {
+fn check_integrity(serving: &TaskTracker, stopper: &Stopper, store: Maintenance) {
     if !store.needs_integrity_check() {
         return;
     }
@@ -258,7 +258,7 @@ async fn open(
         (false, false) => AfterRestore::Ask,
     };
     let parts = broker::Parts {
-        store,
+        store: store.clone(),
         runtime: runtime.clone(),
         gateway: Arc::new(gateway),
         catalogue,
@@ -280,6 +280,7 @@ async fn open(
     })?;
     let parts = EdgeParts {
         broker: broker.clone(),
+        store,
         runtime: runtime.clone(),
         settings: edge_settings(loaded, &runtime),
     };
@@ -365,7 +366,7 @@ pub(crate) async fn open_folders(
 }
 
 /// Looks at every page of a store that is too large for that to be done before it is used.
-async fn inspect_all(store: Store) {
+async fn inspect_all(store: Maintenance) {
     match store.damage().await {
         Ok(None) => tracing::info!("the integrity check of the store found no damage"),
         Ok(Some(damage)) => {

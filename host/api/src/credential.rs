@@ -21,7 +21,7 @@ pub(crate) async fn caller(api: &Api, presented: Presented<'_>) -> Result<Caller
 }
 
 async fn of_key(api: &Api, key: &ApiKey) -> Result<Caller, Problem> {
-    let row = api.broker()?.store().key(key.id()).await?;
+    let row = api.broker()?.keys().get(key.id()).await?;
     // Whoever has only the id learns nothing of the key.
     let row = row
         .filter(|row| row.hash.is_secretly(&key.hash()))

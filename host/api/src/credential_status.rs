@@ -7,7 +7,6 @@ use crate::state::Api;
 use broker::Broker;
 use domain::time::Timestamp;
 use std::time::Duration;
-use store::{ReadError, Store};
 use tokio::sync::watch;
 
 /// Milliseconds after which is looked again in any case: clocks are set, and machines sleep.
@@ -20,7 +19,7 @@ const BUSY_MS: u64 = 1_000;
 pub(crate) struct CredentialStatus {
     credential: Credential,
     clock: Clock,
-    store: Store,
+    broker: Broker,
     revocations: watch::Receiver<u64>,
 }
 
@@ -30,7 +29,7 @@ impl CredentialStatus {
         Self {
             credential: caller.credential.clone(),
             clock: api.access().clock().clone(),
-            store: broker.store().clone(),
+            broker: broker.clone(),
             revocations: broker.revocations(),
         }
     }
@@ -67,9 +66,9 @@ impl CredentialStatus {
         let Credential::Key { id, .. } = &self.credential else {
             return Some(left.min(POLL_MS_MAX));
         };
-        match self.store.key(id).await {
+        match self.broker.keys().get(id).await {
             Ok(Some(row)) => row.ended(now).is_none().then_some(left.min(POLL_MS_MAX)),
-            Err(ReadError::Busy) => Some(BUSY_MS),
+            Err(error) if error.is_busy() => Some(BUSY_MS),
             // What cannot be told to be good is not.
             Ok(None) => None,
             Err(error) => {

@@ -437,8 +437,8 @@ pub(crate) async fn queried_agent(
         let target = Target::Path(path.to_owned());
         return Ok(Some(broker.agents().id(&caller.user, &target).await?));
     }
-    match broker.store().agent_at(path).await? {
-        Some(row) => Ok(Some(row.agent.id)),
+    match broker.agents().at(path).await? {
+        Some(agent) => Ok(Some(agent)),
         None => {
             let detail = format!("there is no agent `{path}`");
             let problem = Problem::new(ErrorCode::AgentNotFound, detail);

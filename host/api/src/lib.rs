@@ -21,7 +21,7 @@
 //! - `openapi.rs`, `openapi/`: what `/openapi.json` says beyond the routes; widgets are in
 //!   `openapi/widgets.rs`
 //! - `stream.rs`, `stream/`: event streams. One client is in `stream/feed.rs`, the reader that all
-//!   share in `stream/tail.rs`, what is shown to whom in `stream/scope.rs` and `stream/viewer.rs`,
+//!   share in `stream/tail.rs`, what is shown in `stream/scope.rs`, to whom in the broker's feeds,
 //!   slow clients in `stream/outbox.rs`, visitors of chats in `stream/visitor.rs`
 //! - `legacy.rs`, `legacy/`: the API of the old system, which is the session server that this host
 //!   replaces (docs/old-sessions.md), and the import of its sessions; nothing else uses it

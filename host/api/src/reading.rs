@@ -60,17 +60,17 @@ pub(crate) async fn reader(
         return Ok(caller);
     };
     let named = named(&route, request).await;
-    let store = api.broker()?.store();
+    let broker = api.broker()?;
     let (of, session) = match (&named.agent, named.session, named.turn) {
         (Some(agent), session, _) => match existing(agent) {
             Ok(target) => (Some(target), session),
             Err(_) => (None, session),
         },
         (None, Some(session), _) => {
-            let row = store.session(session).await?;
-            (row.map(|row| Target::Agent(row.agent)), Some(session))
+            let agent = broker.sessions().agent_of(session).await?;
+            (agent.map(Target::Agent), Some(session))
         }
-        (None, None, Some(turn)) => match store.session_of_turn(turn).await? {
+        (None, None, Some(turn)) => match broker.transcripts().session_of(turn).await? {
             Some((agent, session)) => (Some(Target::Agent(agent)), Some(session)),
             None => (None, None),
         },
@@ -84,12 +84,7 @@ pub(crate) async fn reader(
         ..without_names(&caller.user, &asked)
     };
     Ok(
-        match api
-            .broker()?
-            .access()
-            .read_as_operator(reading, &of)
-            .await?
-        {
+        match broker.access().read_as_operator(reading, &of).await? {
             Some(user) => Caller {
                 operator: Some(OperatorReading {
                     by: caller.user,

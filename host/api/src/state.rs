@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use store::Health;
+use store::{EventFilter, Health};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -136,7 +136,18 @@ impl Api {
     /// within a runtime: a task reads the events that streams show.
     pub fn open(&self, broker: Broker, edge: Edge) {
         self.shared.opened.get_or_init(|| {
-            let (tail, reading) = Tail::begin(broker.store().clone(), self.shared.stopping.clone());
+            let following = broker.clone();
+            let read = move |after, limit| {
+                let broker = following.clone();
+                async move {
+                    broker
+                        .feeds()
+                        .events(after, EventFilter::default(), limit)
+                        .await
+                }
+            };
+            let durable = broker.maintenance().durable();
+            let (tail, reading) = Tail::begin(durable, read, self.shared.stopping.clone());
             self.shared.tasks.spawn(reading);
             Opened {
                 broker,
@@ -277,10 +288,10 @@ impl Api {
         }
         match self.shared.opened.get() {
             None => Readiness::Starting,
-            Some(opened) => match opened.broker.store().health() {
-                Health::Well if opened.broker.store().is_readable().await => Readiness::Ready {
-                    quarantined: opened.broker.stats().quarantined,
-                    is_log_failing: opened.broker.store().log_state().failing.is_some(),
+            Some(Opened { broker, .. }) => match broker.maintenance().health() {
+                Health::Well if broker.maintenance().is_readable().await => Readiness::Ready {
+                    quarantined: broker.stats().quarantined,
+                    is_log_failing: broker.maintenance().log_state().failing.is_some(),
                 },
                 Health::Well => Readiness::NotReading,
                 Health::Full => Readiness::DiskFull,

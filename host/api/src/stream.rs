@@ -16,7 +16,6 @@ pub(crate) mod telemetry;
 #[cfg(test)]
 mod tests;
 mod thread;
-mod viewer;
 pub(crate) mod visitor;
 mod welcome;
 
@@ -42,7 +41,6 @@ use scope::{StreamScope, Tree};
 use serde::Deserialize;
 use std::time::Duration;
 use thread::Thread;
-use viewer::Viewer;
 use welcome::VisitorEntry;
 
 /// The header with which a client comes back.
@@ -214,7 +212,11 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     let shown = shown_session(broker, &caller.user, &found, session).await?;
     let view = params.view.unwrap_or_default();
     let welcome = inbound_message.welcome(view, shown.as_ref()).await?;
-    let viewer = viewer(broker, &caller, &found).await?;
+    let is_operator = caller.operator.is_some();
+    let viewer = broker
+        .feeds()
+        .viewer(&caller.user, &found, is_operator)
+        .await?;
     // Not an error: a browser would give up for good, and this one has only outlived what it saw.
     let ahead = after.map(Resumed::seen).filter(|seen| *seen > last);
 
@@ -222,7 +224,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     let patience = Duration::from_millis(limits.stream_stall_ms_max);
     let (out, body) = outbox::channel(limits.stream_waiting_bytes_max, patience, connected.hang_up);
     let feed = Feed {
-        store: broker.store().clone(),
+        broker: broker.clone(),
         scope,
         viewer,
         view,
@@ -233,7 +235,6 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         begun: after.filter(|_| ahead.is_none()).and_then(Resumed::begun),
         tail,
         joined,
-        live: broker.live().clone(),
         out,
         heartbeat: Duration::from_millis(limits.heartbeat_ms),
         stopping: api.stopping().clone(),
@@ -327,26 +328,11 @@ impl Beginning {
                 Err(Problem::invalid_query("from", detail))
             }
             (None, Some(session)) if shows_session && begins => {
-                Ok(Thread::before(broker.store(), session).await?)
+                Ok(Thread::before(broker, user, self.agent, session).await?)
             }
             (None, _) => Ok(None),
         }
     }
-}
-
-/// Returns the follower of an agent, as events are shown to them.
-async fn viewer(
-    broker: &Broker,
-    caller: &Caller,
-    found: &AgentView,
-) -> Result<Viewer, broker::Error> {
-    let root = broker.store().root(found.row.agent.id).await?;
-    let user = caller.user.clone();
-    Ok(if caller.operator.is_some() {
-        Viewer::operator(user, root, broker, found)
-    } else {
-        Viewer::new(user, root, broker, found)
-    })
 }
 
 /// Returns the session that a client shows first: the followed one, or the agent's active one.

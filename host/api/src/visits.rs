@@ -8,18 +8,14 @@
 
 use crate::problem::Problem;
 use crate::quota::{PerMinute, Rates};
-use domain::connector::{
-    VISITOR_SAYING_BYTES, VISITORS_BYTES_DAYS, has_room, visitors_bytes_since,
-};
+use domain::connector::{VISITOR_SAYING_BYTES, VISITORS_BYTES_DAYS, has_room};
 use domain::error_code::ErrorCode;
 use domain::path::{ConnectorKey, ConnectorName};
-use domain::time::Timestamp;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::Store;
 use tokio::time::Instant;
 
 /// Visitors who come to one connector.
@@ -114,7 +110,6 @@ pub(crate) struct Saying<'a> {
     pub(crate) from: IpAddr,
     /// Bytes of its text.
     pub(crate) bytes: usize,
-    pub(crate) now: Timestamp,
 }
 
 /// The event streams of visitors.
@@ -210,21 +205,22 @@ impl Visits {
     }
 
     /// Counts the bytes of what a visitor says: those that come from an address in a minute, and
-    /// those that visitors of the chat said in the last days. They are given back when the result
+    /// those that visitors of the chat said in the last days, which are read from the store if they
+    /// were not a moment ago. They are given back when the result
     /// is dropped, unless it is kept. After a restart, it is noted from where the visitor comes.
     ///
     /// # Errors
     /// 429: there were too many; the store cannot be read.
     pub(crate) async fn say_bytes(
         &self,
-        store: &Store,
+        received: impl Future<Output = Result<u64, broker::Error>>,
         saying: Saying<'_>,
     ) -> Result<SaidShare, Problem> {
         let Self(shared) = self;
         let connector = saying.visitor.connector();
         let from = network(saying.from);
         let kib = u32::try_from(saying.bytes.div_ceil(1_024)).unwrap_or(u32::MAX);
-        let counted = self.count(store, connector, saying.now).await?;
+        let counted = self.count(received, connector).await?;
         let taken = shared.saying_from.take_many(from, kib);
         taken.map_err(|wait| limited("too much is said from your address", wait))?;
         let day = shared.began.elapsed().as_secs() / DAY_S;
@@ -261,9 +257,8 @@ impl Visits {
     /// was done.
     async fn count(
         &self,
-        store: &Store,
+        received: impl Future<Output = Result<u64, broker::Error>>,
         connector: &ConnectorName,
-        now: Timestamp,
     ) -> Result<Instant, Problem> {
         let Self(shared) = self;
         let _alone = shared.counting.lock().await;
@@ -274,8 +269,7 @@ impl Visits {
             return Ok(counted);
         }
         let counted = Instant::now();
-        let since = visitors_bytes_since(now);
-        let all = store.bytes_received(connector, since).await?;
+        let all = received.await?;
         let mut said = self.said();
         match said.entry(connector.clone()) {
             Entry::Occupied(mut chat) => {
@@ -458,18 +452,12 @@ mod tests {
 
     /// Chats of a store that has nothing of them.
     struct Chats {
-        _folder: tempfile::TempDir,
-        store: Store,
         visits: Visits,
     }
 
     impl Chats {
         fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let store = Store::open(folder.path(), store::Options::default()).unwrap();
             Self {
-                _folder: folder,
-                store,
                 visits: Visits::default(),
             }
         }
@@ -480,9 +468,8 @@ mod tests {
                 visitor: &key(visitor),
                 from,
                 bytes: TEXT_BYTES,
-                now: Timestamp(0),
             };
-            let said = self.visits.say_bytes(&self.store, saying).await;
+            let said = self.visits.say_bytes(async { Ok(0) }, saying).await;
             said.map_err(|problem| problem.code.as_str())
         }
 

@@ -37,6 +37,7 @@
 //! - sessions in quarantine, and dead letters: `command/quarantine.rs`,
 //!   `command/dead_letters.rs`
 //! - readings by the operator, which are recorded: `command/reading.rs`
+//! - events as they are followed: `command/feeds.rs`
 //! - API keys: `command/keys.rs`
 //! - the right to purge: `command/purge.rs`
 //! - import of the old system's sessions: `command/import.rs`
@@ -56,6 +57,7 @@ mod definitions;
 mod driver_answer;
 mod ending;
 mod external;
+mod feeds;
 mod files;
 mod generation;
 mod grouped;
@@ -102,6 +104,7 @@ pub(crate) use definitions::MADE_DEFINITIONS_MAX;
 pub use definitions::MakeDefinition;
 pub use ending::Cancelled;
 pub use external::{AttachExternal, Attached, ExternalPost};
+pub use feeds::Viewer;
 pub use grouped::{AgentSessions, SessionsByAgent};
 pub use import::Imported;
 pub use keys::{IssuedKey, KeysOf};
@@ -127,8 +130,8 @@ use crate::prompting::{GENERATION, SYSTEM_PROMPT};
 use crate::quarantine::Quarantined;
 use crate::shared::{
     Access, Agents, Broker, Configuration, Connectors, DeadLetters, Definitions, Error,
-    ExternalAgents, Files, Imports, Keys, Memory, Messages, Models, Paths, Quarantines, Queue,
-    Request, Requests, Runs, Sessions, Switches, Target, Tasks, Transcripts, Whom,
+    ExternalAgents, Feeds, Files, Imports, Keys, Memory, Messages, Models, Paths, Quarantines,
+    Queue, Request, Requests, Runs, Sessions, Switches, Target, Tasks, Transcripts, Whom,
 };
 use domain::delegate::Priority;
 use domain::event::Recorded;

@@ -97,7 +97,7 @@ pub use command::{
     QueueSaid, Reading, RefusedReload, Reload, Reloaded, Respond, Routed, RoutedReceipt,
     SessionIds, SessionNumbers, SessionView, SessionsByAgent, Setup, ShownPrompt, Switch, Switched,
     TRANSCRIPT_BYTES_MAX, TaskList, TaskQuery, Template, TurnFailure, TurnOutcome, TurnReport,
-    UploadFile, WaitingInputs, WantedNotes, WindowFill,
+    UploadFile, Viewer, WaitingInputs, WantedNotes, WindowFill,
 };
 pub use core::{Limits, Stats, UserLimits};
 pub use live::{Frame, Joined, Live, Placed, SharedText, Show};
@@ -108,8 +108,8 @@ pub use restored::AfterRestore;
 pub use serving::Settings;
 pub use shared::{
     Access, Agents, Broker, Configuration, Connectors, DeadLetters, Definitions, Error,
-    ExternalAgents, Files, Handle, Imports, Keys, Memory, Messages, Models, Paths, Quarantines,
-    Queue, Requests, Runs, Sessions, Switches, Target, Tasks, Transcripts, subject,
+    ExternalAgents, Feeds, Files, Handle, Imports, Keys, Memory, Messages, Models, Paths,
+    Quarantines, Queue, Requests, Runs, Sessions, Switches, Target, Tasks, Transcripts, subject,
 };
 pub use start::Parts;
 pub use telemetry::{Heard, Listener, TELEMETRY_WAITING_MAX};

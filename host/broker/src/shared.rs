@@ -21,8 +21,8 @@ mod target;
 
 pub use broker::{
     Access, Agents, Broker, Configuration, Connectors, DeadLetters, Definitions, ExternalAgents,
-    Files, Handle, Imports, Keys, Memory, Messages, Models, Paths, Quarantines, Queue, Requests,
-    Runs, Sessions, Switches, Tasks, Transcripts, subject,
+    Feeds, Files, Handle, Imports, Keys, Memory, Messages, Models, Paths, Quarantines, Queue,
+    Requests, Runs, Sessions, Switches, Tasks, Transcripts, subject,
 };
 pub(crate) use error::DriverError;
 pub use error::Error;

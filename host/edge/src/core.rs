@@ -21,6 +21,7 @@ const AFTER_PANIC_MS: u64 = 1_000;
 /// The things that all of the edge shares.
 pub(crate) struct Core {
     pub(crate) broker: Broker,
+    store: Store,
     pub(crate) runtime: Runtime,
     settings: RwLock<Arc<EdgeSettings>>,
     /// Number of replacements of the settings.
@@ -31,9 +32,15 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(broker: Broker, runtime: Runtime, settings: EdgeSettings) -> Arc<Self> {
+    pub(crate) fn new(
+        broker: Broker,
+        store: Store,
+        runtime: Runtime,
+        settings: EdgeSettings,
+    ) -> Arc<Self> {
         Arc::new(Self {
             broker,
+            store,
             runtime,
             settings: RwLock::new(Arc::new(settings)),
             replaced: watch::Sender::new(0),
@@ -44,7 +51,7 @@ impl Core {
 
     /// Returns the event store.
     pub(crate) fn store(&self) -> &Store {
-        self.broker.store()
+        &self.store
     }
 
     /// Returns the present time.

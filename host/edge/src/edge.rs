@@ -8,6 +8,7 @@ use broker::{Broker, Error};
 use runtime::Runtime;
 use std::sync::Arc;
 use std::time::Duration;
+use store::Store;
 
 /// The time that work under way has to reach a commit when the edge stops.
 const LEAVE: Duration = Duration::from_secs(5);
@@ -15,8 +16,10 @@ const LEAVE: Duration = Duration::from_secs(5);
 /// The parts that an edge is made of.
 #[derive(Debug)]
 pub struct EdgeParts {
-    /// The broker, which everything goes through.
+    /// The broker, which everything goes through that is not the edge's own.
     pub broker: Broker,
+    /// The event store. The edge keeps the streams of triggers and connectors by itself.
+    pub store: Store,
     /// The runtime of the components of triggers and connectors.
     pub runtime: Runtime,
     /// The configuration of the edge.
@@ -37,7 +40,7 @@ impl Edge {
     /// # Errors
     /// The store cannot be read, or the configuration cannot be recorded.
     pub async fn start(parts: EdgeParts) -> Result<Self, Error> {
-        let core = Core::new(parts.broker, parts.runtime, parts.settings);
+        let core = Core::new(parts.broker, parts.store, parts.runtime, parts.settings);
         let triggers = Triggers::start(core.clone()).await?;
         let connectors = Connectors::start(core.clone()).await?;
         Ok(Self {

@@ -16,7 +16,7 @@ use crate::read::ReadError;
 use crate::readers::connect;
 use crate::schema;
 use crate::sql::{self, Connection, Source, Sql, to_json};
-use crate::store::Store;
+use crate::store::Maintenance;
 use crate::verify::{self, Verification, VerificationFault};
 use crate::writer::Request;
 use domain::digest::Digest;
@@ -112,7 +112,7 @@ pub struct Restored {
     pub head: Digest,
 }
 
-impl Store {
+impl Maintenance {
     /// Copies the store to a new file, as of the point in time at which the copying ends. Commits
     /// go on between the chunks of the copy, and the write-ahead log does not grow because of it.
     pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {

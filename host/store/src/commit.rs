@@ -60,6 +60,13 @@ impl Commit {
         self
     }
 
+    /// Adds conditions.
+    #[must_use]
+    pub fn guards(mut self, guards: impl IntoIterator<Item = Guard>) -> Self {
+        self.guards.extend(guards);
+        self
+    }
+
     /// Adds content.
     #[must_use]
     pub fn blob(mut self, bytes: Vec<u8>) -> Self {

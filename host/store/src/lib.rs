@@ -114,7 +114,7 @@ pub use readers::in_background;
 pub use rebuild::{RebuildError, RebuildStage, RebuildState, Rebuilt, Replaced};
 pub use sql::Source;
 pub use stats::Stats;
-pub use store::Store;
+pub use store::{Maintenance, Store};
 pub use verify::{Verification, VerificationFault};
 
 /// The state of a session that has none yet: the JSON text `null`. Its blob is always there.

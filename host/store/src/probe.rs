@@ -5,7 +5,7 @@
 
 use crate::event_row::Head;
 use crate::health::LastProbe;
-use crate::store::Store;
+use crate::store::Maintenance;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -35,7 +35,7 @@ pub(crate) fn is_failing(database: &Path) -> bool {
     read.is_err_and(|error| error.kind() != ErrorKind::NotFound)
 }
 
-impl Store {
+impl Maintenance {
     /// Returns whether reads succeed at this moment: none has failed for some seconds, and a test
     /// read completes in time.
     pub async fn is_readable(&self) -> bool {

@@ -17,6 +17,7 @@ use crate::stats::{Counters, Stats, count};
 use crate::writer::{self, Between, QueuedCommit, Request, ReservedSpace, State, Writer};
 use domain::time::Timestamp;
 use std::fmt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -29,7 +30,30 @@ use tokio::sync::{oneshot, watch};
 /// durable.
 #[derive(Clone)]
 pub struct Store {
+    maintenance: Maintenance,
+}
+
+impl Deref for Store {
+    type Target = Maintenance;
+
+    fn deref(&self) -> &Maintenance {
+        &self.maintenance
+    }
+}
+
+/// An open store for those who keep it running: its health, figures, backups, checks and rebuilds.
+/// It reads and writes nothing that anybody said.
+#[derive(Clone)]
+pub struct Maintenance {
     inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Maintenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Maintenance")
+            .field("database", &self.inner.database)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Store {
@@ -154,8 +178,9 @@ impl Store {
             upkeep: Arc::default(),
             copying: Arc::default(),
         };
+        let inner = Arc::new(inner);
         Ok(Self {
-            inner: Arc::new(inner),
+            maintenance: Maintenance { inner },
         })
     }
 
@@ -207,6 +232,35 @@ impl Store {
         answer.await.unwrap_or(Err(CommitError::Closed))
     }
 
+    /// Closes the store. It accepts no new requests, finishes the queued ones, moves the log to the
+    /// database and releases the data directory. The duration depends on the disk. A caller that
+    /// does not wait loses nothing that was acknowledged.
+    pub async fn close(&self) {
+        self.inner.leave();
+        self.inner.alive.closed().await;
+    }
+
+    /// Returns whether the process that last worked on the store ended on request
+    /// ([`Self::end_work`]). True of a new store as well.
+    #[must_use]
+    pub fn was_ended(&self) -> bool {
+        self.inner.was_ended
+    }
+
+    /// Removes the mark of a clean shutdown. Once this returns, a process that opens the store
+    /// after a crash can detect the crash.
+    pub async fn begin_work(&self) -> Result<(), CommitError> {
+        self.in_writer(|sql| meta::remove(sql, ENDED)).await
+    }
+
+    /// Records that work has ended, or is about to end, on request.
+    pub async fn end_work(&self) -> Result<(), CommitError> {
+        self.in_writer(|sql| meta::note(sql, ENDED, "as told"))
+            .await
+    }
+}
+
+impl Maintenance {
     /// Returns a watch on the position of the last durable event. A reader that sees a position
     /// sees every event up to it.
     #[must_use]
@@ -238,33 +292,6 @@ impl Store {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.inner.counters.read()
-    }
-
-    /// Closes the store. It accepts no new requests, finishes the queued ones, moves the log to the
-    /// database and releases the data directory. The duration depends on the disk. A caller that
-    /// does not wait loses nothing that was acknowledged.
-    pub async fn close(&self) {
-        self.inner.leave();
-        self.inner.alive.closed().await;
-    }
-
-    /// Returns whether the process that last worked on the store ended on request
-    /// ([`Self::end_work`]). True of a new store as well.
-    #[must_use]
-    pub fn was_ended(&self) -> bool {
-        self.inner.was_ended
-    }
-
-    /// Removes the mark of a clean shutdown. Once this returns, a process that opens the store
-    /// after a crash can detect the crash.
-    pub async fn begin_work(&self) -> Result<(), CommitError> {
-        self.in_writer(|sql| meta::remove(sql, ENDED)).await
-    }
-
-    /// Records that work has ended, or is about to end, on request.
-    pub async fn end_work(&self) -> Result<(), CommitError> {
-        self.in_writer(|sql| meta::note(sql, ENDED, "as told"))
-            .await
     }
 
     pub(crate) fn database(&self) -> &Path {

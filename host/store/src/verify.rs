@@ -8,7 +8,7 @@ use crate::event_row::{Head, RawEvent, decode};
 use crate::read::ReadError;
 use crate::sql::{self, Sql, args, with_causes};
 use crate::sqlite::{DAMAGE_OF, TABLES};
-use crate::store::Store;
+use crate::store::Maintenance;
 use crate::texts;
 use domain::chain::GENESIS;
 use domain::digest::Digest;
@@ -82,9 +82,9 @@ impl Progress {
     }
 }
 
-impl Store {
+impl Maintenance {
     /// Checks every page, a table with its indices at a time, and describes the first damage. It
-    /// does far less than [`Store::verify`]: it recomputes neither hashes nor projections. Between
+    /// does far less than [`Self::verify`]: it recomputes neither hashes nor projections. Between
     /// two tables the log can be moved to the database; a table whose check would block that for
     /// too long is checked in a copy.
     pub async fn damage(&self) -> Result<Option<String>, ReadError> {

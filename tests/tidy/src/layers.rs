@@ -200,6 +200,22 @@ pub fn check_rooms(files: &[TextFile]) -> Vec<String> {
     findings
 }
 
+/// Returns the files of the API that name the store. They read it through handles of the broker,
+/// each of which shows one subject.
+#[must_use]
+pub fn check_reads(files: &[TextFile]) -> Vec<String> {
+    let of_api = files
+        .iter()
+        .filter(|file| file.path.starts_with("host/api/src/") && !file.is_only_tests());
+    let named = of_api.filter(|file| {
+        let code = Masked::new(&file.text).without_tests();
+        words(&code, "Store").next().is_some()
+    });
+    named
+        .map(|file| format!("{}: names `Store`", file.path))
+        .collect()
+}
+
 /// The features with which wasmtime is built, and no others: what is left out is code that an
 /// attacker cannot reach. Cargo unites the features that any crate asks for, so a new dependency
 /// could switch one on without a word.
@@ -336,6 +352,21 @@ mod tests {
                 "host/broker/src/shared/c.rs: imports from `command`",
             ]
         );
+    }
+
+    #[test]
+    fn a_route_that_reads_the_store_itself_is_found() {
+        let file = |path: &str, text: &str| TextFile::new(&format!("host/{path}.rs"), text);
+        let found = check_reads(&[
+            file("api/src/routes/a", "async fn list(store: &Store) {}"),
+            file(
+                "api/src/routes/b",
+                "use store::{KeyRow, StoreSize}; // Store",
+            ),
+            file("api/src/c", "#[cfg(test)]\nmod tests { use store::Store; }"),
+            file("edge/src/d", "use store::Store;"),
+        ]);
+        assert_eq!(found, ["host/api/src/routes/a.rs: names `Store`"]);
     }
 
     #[test]

@@ -174,6 +174,11 @@ fn commands_and_drivers_share_a_room_and_know_nothing_of_each_other() {
 }
 
 #[test]
+fn the_api_reads_through_the_handles_of_the_broker_alone() {
+    none(&layers::check_reads(&rust()));
+}
+
+#[test]
 fn the_map_has_few_rows_and_each_names_a_folder() {
     none(&map::check(&read("ARCHITECTURE.md"), |folder| {
         root().join(folder).is_dir()

@@ -73,8 +73,7 @@ async fn play(kit: &Kit, agent: &AgentDescription, script: Script) -> Result<Pla
         .await?;
     if script == Script::Unknown && course.ended.is_none() {
         let backup = folder.path().join("backup");
-        let store = host.broker.store();
-        store.backup(&backup).await?;
+        host.store.backup(&backup).await?;
         host.broker.shutdown(Duration::ZERO).await;
         let restored = folder.path().join("restored");
         store::restore(&backup, &restored)?;
@@ -191,9 +190,8 @@ async fn repeated(
         return Ok(Vec::new());
     };
     let TrialHost {
-        broker, catalogue, ..
+        store, catalogue, ..
     } = &played.host;
-    let store = broker.store();
     let again = replay(store, &kit.runtime, catalogue, run).await?;
     let mut findings = Vec::new();
     for (step, verdict) in again {

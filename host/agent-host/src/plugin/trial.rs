@@ -126,6 +126,7 @@ pub(super) fn entry(name: &str, component: Arc<Component>) -> Entry {
 /// A host for one conversation.
 pub(super) struct TrialHost {
     pub(super) broker: Broker,
+    pub(super) store: Store,
     pub(super) catalogue: Catalogue,
     /// Milliseconds since the beginning.
     pub(super) passed_ms: Arc<AtomicU64>,
@@ -160,7 +161,7 @@ impl TrialHost {
             ballast_bytes: 0,
             ..Options::default()
         };
-        let opened = tokio::task::spawn_blocking(move || Store::open(&folder, options)).await?;
+        let store = tokio::task::spawn_blocking(move || Store::open(&folder, options)).await??;
         let passed_ms = Arc::new(AtomicU64::new(0));
         let passed = passed_ms.clone();
         let clock = Clock::of(move || {
@@ -171,7 +172,7 @@ impl TrialHost {
             }
         });
         let parts = Parts {
-            store: opened?,
+            store: store.clone(),
             runtime: kit.runtime.clone(),
             gateway: Arc::new(gateway),
             catalogue: catalogue.clone(),
@@ -183,6 +184,7 @@ impl TrialHost {
         };
         Ok(Self {
             broker: Broker::start(parts).await?,
+            store,
             catalogue,
             passed_ms,
         })
@@ -232,7 +234,7 @@ impl TrialHost {
                 return Ok(course);
             }
             if let Some(run) = course.run {
-                let (run, _) = fold(self.broker.store(), run).await?;
+                let (run, _) = fold(&self.store, run).await?;
                 if until(&run) {
                     return Ok(course);
                 }
@@ -300,8 +302,8 @@ impl TrialHost {
 
     /// Reads the course so far.
     pub(super) async fn course(&self, session: SessionId) -> Result<Course, Failure> {
-        let store = self.broker.store();
-        let events = store.events(0, EventFilter::default(), EVENTS_MAX).await?;
+        let filter = EventFilter::default();
+        let events = self.store.events(0, filter, EVENTS_MAX).await?;
         let mut course = Course {
             events: events.len(),
             ..Course::default()

@@ -8,7 +8,7 @@ use super::{Refused, ReloadOrder, Reloading};
 use crate::command::{Change, changes, warnings_of_code};
 use crate::config;
 use crate::config::{Config, Finding, InForce, LeftBehind, Loaded, Severity};
-use api::{Api, Clock, PendingChange, PendingConfig, PendingFinding, ReloadRefused, ReloadRequest};
+use api::{Api, PendingChange, PendingConfig, PendingFinding, ReloadRefused, ReloadRequest};
 use broker::{Catalogue, Entry};
 use domain::event::ReloadCause;
 use domain::user::UserId;
@@ -94,15 +94,12 @@ impl Reloading {
         if !config.server.identity.is_empty() {
             return findings;
         }
-        let store = self.host.broker.store();
-        let now = Clock::system().now();
+        let keys = self.host.broker.keys();
         for (name, spec) in &config.triggers {
             let Some(user) = spec.user.as_ref().filter(|it| **it != UserId::local()) else {
                 continue;
             };
-            let keys = store.keys_that_count(user, now).await;
-            let senders = store.keys_of_user(user, 1).await;
-            if matches!((&keys, &senders), (Ok(0), Ok(senders)) if senders.is_empty()) {
+            if matches!(keys.knows(user).await, Ok(false)) {
                 let message = format!(
                     "`{user}` has no API key and is no sender at a connector: nobody may hear \
                      what is said for this user; write the id of one who has, or `connector \
@@ -124,7 +121,7 @@ impl Reloading {
     /// of.
     pub(super) async fn left_behind(&self, next: &Loaded) -> LeftBehind {
         let broker = &self.host.broker;
-        let kept = broker.store().kept().await.unwrap_or_else(|error| {
+        let kept = broker.maintenance().kept().await.unwrap_or_else(|error| {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "it is not known what is kept under the names of the configuration"

@@ -182,7 +182,7 @@ pub(crate) async fn visiting(
     })?;
     let chat = chat_named(api, name)?;
     let Visitor { key, .. } = Visitor::new(&chat.connector, &token)?;
-    let row = api.broker()?.store().connector_key(&key).await?;
+    let row = api.broker()?.connectors().get(&key).await?;
     let row = row.ok_or_else(|| {
         unauthorized("there is no such visitor any more; come again as a new one")
     })?;

@@ -347,9 +347,9 @@ pub(super) async fn follow(
 
 async fn found(api: &Api, sid: &str) -> Result<(AgentId, SessionId), Problem> {
     let session: SessionId = read_path("sid", sid)?;
-    let row = api.broker()?.store().session(session).await?;
-    let row = row.ok_or_else(|| not_found(session))?;
-    Ok((row.agent, session))
+    let agent = api.broker()?.sessions().agent_of(session).await?;
+    let agent = agent.ok_or_else(|| not_found(session))?;
+    Ok((agent, session))
 }
 
 fn not_found(session: SessionId) -> Problem {

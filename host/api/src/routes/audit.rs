@@ -65,7 +65,7 @@ pub(super) async fn list(
     State(api): State<Api>,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<AuditList>, Problem> {
-    let store = api.broker()?.store();
+    let broker = api.broker()?;
     let limit = page.limit()?;
     page.check()?;
     let filter = EventFilter {
@@ -76,9 +76,9 @@ pub(super) async fn list(
         ..EventFilter::default()
     };
     // Read before the events are: none up to it can then be missing from the page.
-    let last_position = *store.durable().borrow();
+    let last_position = *broker.maintenance().durable().borrow();
     let after = page.after.map_or(0, |Position(after)| after);
-    let events = store.events(after, filter, limit).await?;
+    let events = broker.feeds().events(after, filter, limit).await?;
     let next_after = match events.last() {
         Some(last) if events.len() == limit => last.position,
         _ => last_position.max(after),

@@ -351,9 +351,10 @@ async fn taken(
             Said::Text { text } | Said::Aside { text } => text.len(),
             Said::Button { value } => value.len(),
         },
-        now,
     };
-    let share = api.visits().say_bytes(broker.store(), saying).await?;
+    let connectors = broker.connectors();
+    let received = connectors.bytes_of_visitors(visitor.key.connector());
+    let share = api.visits().say_bytes(received, saying).await?;
     let incoming = Incoming {
         id: id.clone(),
         sender: visitor.id().to_owned(),

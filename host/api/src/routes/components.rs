@@ -24,7 +24,10 @@ pub(super) async fn list(State(api): State<Api>) -> Result<axum::Json<ComponentL
     let broker = api.broker()?;
     let catalogue = broker.catalogue();
     let names = catalogue.entries().map(|entry| entry.name.clone());
-    let admitted = broker.store().last_admissions(names.collect()).await?;
+    let admitted = broker
+        .maintenance()
+        .last_admissions(names.collect())
+        .await?;
     let components = catalogue
         .entries()
         .map(|entry| {

@@ -303,7 +303,7 @@ impl PendingView {
     responses((status = 200, description = "The differences.", body = PendingView)),
 )]
 pub(super) async fn pending(State(api): State<Api>) -> Result<axum::Json<PendingView>, Problem> {
-    let kept = api.broker()?.store().kept().await?;
+    let kept = api.broker()?.maintenance().kept().await?;
     let (reply, answer) = oneshot::channel();
     api.ask_to_reload(ReloadRequest::Compare { reply })?;
     let pending = answer.await.map_err(|_| Problem::shutting_down())?;

@@ -71,7 +71,7 @@ pub(super) async fn list(
     let limit = params.limit()?;
     let is_on_page = |id: &DefinitionId| params.after.as_ref().is_none_or(|after| id.0 > *after);
     let broker = api.broker()?;
-    let counts = broker.store().definition_counts(&caller.user).await?;
+    let counts = broker.definitions().counts(&caller.user).await?;
     let catalogue = broker.catalogue();
     let is_operator = caller.scopes.contains(&Scope::Admin);
     let mut shown = catalogue
@@ -124,7 +124,7 @@ pub(super) async fn show(
         Some(definition) if is_operator => definition.clone(),
         Some(_) | None => broker.definitions().get(&caller.user, &id)?,
     };
-    let counts = broker.store().definition_counts(&caller.user).await?;
+    let counts = broker.definitions().counts(&caller.user).await?;
     let counts = counts.get(&id).copied().unwrap_or_default();
     Ok(axum::Json(wire::definition_entry(
         &definition,

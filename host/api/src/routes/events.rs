@@ -62,7 +62,7 @@ pub(super) async fn list(
     caller: Caller,
     Params(page): Params<Page>,
 ) -> Result<axum::Json<EventList>, Problem> {
-    let store = api.broker()?.store();
+    let broker = api.broker()?;
     let after = page.after.map_or(0, |Position(after)| after);
     let limit = page.limit()?;
     let filter = EventFilter {
@@ -72,14 +72,14 @@ pub(super) async fn list(
         ..EventFilter::default()
     };
     // Read before the events are: none up to it can then be missing from the page.
-    let last_position = *store.durable().borrow();
+    let last_position = *broker.maintenance().durable().borrow();
     let mut events = Vec::new();
     let mut bytes = 0;
     let mut next_after = after;
     let mut agents = BTreeSet::new();
     loop {
         let wanted = CHUNK.min(limit - events.len());
-        let chunk = store.events(next_after, filter, wanted).await?;
+        let chunk = broker.feeds().events(next_after, filter, wanted).await?;
         agents.extend(agents_with_content(&chunk));
         for recorded in &chunk {
             let event = serde_json::value::to_raw_value(&wire::event(recorded)).unwrap_or_default();

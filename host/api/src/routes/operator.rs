@@ -35,7 +35,7 @@ pub(super) struct Backup {
 pub(super) async fn back_up(
     State(api): State<Api>,
 ) -> Result<(StatusCode, axum::Json<Backup>), Refused<BackUpErrors>> {
-    let store = api.broker()?.store();
+    let store = api.broker()?.maintenance();
     let position = *store.durable().borrow();
     let folder = api.backups();
     std::fs::DirBuilder::new()
@@ -93,7 +93,7 @@ pub(super) struct Verified {
     responses((status = 200, description = "The result.", body = Verified)),
 )]
 pub(super) async fn verify(State(api): State<Api>) -> Result<axum::Json<Verified>, Problem> {
-    let found = api.broker()?.store().verify().await?;
+    let found = api.broker()?.maintenance().verify().await?;
     Ok(axum::Json(Verified {
         intact: found.fault.is_none(),
         events: found.events,
@@ -143,7 +143,7 @@ pub(super) struct StoreState {
     responses((status = 200, description = "The current state.", body = StoreState)),
 )]
 pub(super) async fn store_state(State(api): State<Api>) -> Result<axum::Json<StoreState>, Problem> {
-    let store = api.broker()?.store();
+    let store = api.broker()?.maintenance();
     let log = store.log_state();
     let stats = store.stats();
     Ok(axum::Json(StoreState {
@@ -263,7 +263,7 @@ impl From<RebuildState> for Rebuild {
 pub(super) async fn rebuild(
     State(api): State<Api>,
 ) -> Result<(StatusCode, axum::Json<Rebuild>), Refused<RebuildErrors>> {
-    let store = api.command()?.store();
+    let store = api.command()?.maintenance();
     // Whoever wants to know what it comes to asks for it.
     store
         .begin_rebuild()
@@ -300,5 +300,7 @@ pub(super) async fn rebuild(
     responses((status = 200, description = "The last one.", body = Rebuild)),
 )]
 pub(super) async fn rebuilt(State(api): State<Api>) -> Result<axum::Json<Rebuild>, Problem> {
-    Ok(axum::Json(api.broker()?.store().rebuild_state().into()))
+    Ok(axum::Json(
+        api.broker()?.maintenance().rebuild_state().into(),
+    ))
 }

@@ -224,14 +224,14 @@ pub(super) async fn find(
 ) -> Result<axum::Json<wire::SessionView>, Refused<codes::Session>> {
     let session: SessionId = read_path("sid", &session)?;
     let broker = caller.reading(&api)?;
-    let row = broker.store().session(session).await?;
+    let agent = broker.sessions().agent_of(session).await?;
     let not_found = || {
         Problem::new(
             ErrorCode::SessionNotFound,
             format!("there is no session `{session}`"),
         )
     };
-    let agent = row.ok_or_else(not_found)?.agent;
+    let agent = agent.ok_or_else(not_found)?;
     let found = broker
         .sessions()
         .get(&caller.user, &Target::Agent(agent), session, params.range())

@@ -151,7 +151,7 @@ pub(super) struct StoreSize {
 )]
 pub(super) async fn show(State(api): State<Api>) -> Result<axum::Json<Status>, Problem> {
     let broker = api.broker()?;
-    let store = broker.store();
+    let store = broker.maintenance();
     let counts = store.counts().await?;
     let log = store.log_state();
     let triggers = store.trigger_counts().await?;
@@ -207,7 +207,7 @@ pub(super) async fn outages(api: &Api) -> Result<Vec<Outage>, Problem> {
     let broker = api.broker()?;
     let models = broker.models().list();
     let configured: BTreeSet<&str> = models.iter().map(|it| it.provider.as_str()).collect();
-    let troubled = broker.store().provider_troubles().await?.into_iter();
+    let troubled = broker.maintenance().provider_troubles().await?.into_iter();
     let providers = troubled.filter(|it| configured.contains(it.provider.as_str()));
     let providers = providers.map(|it| Outage {
         kind: "provider",

@@ -20,11 +20,6 @@ error_codes! {
     DiffErrors = [ThreadsApart, TurnNotFound] + SessionOfAgent;
 }
 
-/// Outbound messages that are shown with a turn, the first of those that come of it.
-const OUTBOUND_MESSAGES_SHOWN_MAX: usize = 100;
-/// The same with each turn of a tree.
-const OUTBOUND_MESSAGES_LISTED_MAX: usize = 10;
-
 /// Shows a turn with its messages, its neighbours and the sessions that point to it.
 ///
 /// Only what you see is shown. A turn is visible to everyone who sees a session whose thread
@@ -44,12 +39,7 @@ pub(super) async fn show(
     let no_id = || Problem::invalid_id("turn_id", "a turn's id is 64 hexadecimal digits");
     let turn = Digest::from_hex(&turn).map(TurnId).ok_or_else(no_id)?;
     let broker = caller.reading(&api)?;
-    let seen = broker.transcripts().turn(&caller.user, turn).await?;
-    let run = seen.turn.node.run;
-    let outbound_messages = broker
-        .store()
-        .outbound_messages_of_runs(&[run], OUTBOUND_MESSAGES_SHOWN_MAX)
-        .await?;
+    let (seen, outbound_messages) = broker.transcripts().turn(&caller.user, turn).await?;
     Ok(axum::Json(wire::turn(&seen, &outbound_messages)))
 }
 
@@ -96,16 +86,11 @@ pub(super) async fn tree(
         .map(|after| Digest::from_hex(&after).map(TurnId).ok_or_else(no_turn))
         .transpose()?;
     let broker = caller.reading(&api)?;
-    let mut turns = broker
+    let (mut turns, outbound_messages) = broker
         .transcripts()
         .tree(&caller.user, &target, session, after, limit + 1)
         .await?;
     let next_after = next_after(&mut turns, limit, |turn| turn.node.id.to_string());
-    let runs: Vec<RunId> = turns.iter().map(|turn| turn.node.run).collect();
-    let outbound_messages = broker
-        .store()
-        .outbound_messages_of_runs(&runs, OUTBOUND_MESSAGES_LISTED_MAX)
-        .await?;
     let mut of_runs: HashMap<RunId, Vec<OutboundMessageRow>> = HashMap::new();
     for row in outbound_messages {
         if let Some(run) = wire::run_of(&row) {

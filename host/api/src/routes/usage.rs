@@ -151,9 +151,8 @@ pub(super) async fn list(
         .as_deref()
         .map(|after| read_after(name, after))
         .transpose()?;
-    let store = broker.store();
-    let total = store.usage_total(filter.clone()).await?;
-    let mut rows = store
+    let (total, mut rows) = broker
+        .models()
         .usage(by, filter.clone(), after, limit.saturating_add(1))
         .await?;
     let next_after = next_after(&mut rows, limit, |row| write_after(name, &row.key));

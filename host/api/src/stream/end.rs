@@ -3,10 +3,8 @@
 
 use super::frame;
 use super::outbox::{HungUp, Outbox};
-use super::scope::ScopeError;
 use bytes::Bytes;
 use std::time::Duration;
-use store::ReadError;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 /// Milliseconds after which a client is asked to come back when the host ends the stream.
@@ -75,9 +73,9 @@ pub(super) fn heartbeat_every(period: Duration) -> Interval {
 }
 
 /// Waits where reading again makes sense.
-pub(super) async fn wait_out(error: impl Into<ScopeError>) -> Result<(), End> {
+pub(super) async fn wait_out(error: impl Into<broker::Error>) -> Result<(), End> {
     let error = error.into();
-    if is_busy(&error) {
+    if error.is_busy() {
         tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
         return Ok(());
     }
@@ -88,20 +86,10 @@ pub(super) async fn wait_out(error: impl Into<ScopeError>) -> Result<(), End> {
     Err(End::Retry)
 }
 
-/// Returns whether too many reads waited.
-fn is_busy(error: &ScopeError) -> bool {
-    match error {
-        ScopeError::Store(error) => matches!(error, ReadError::Busy),
-        ScopeError::Unrecorded(broker::Error::Unavailable(source)) => {
-            matches!(source.downcast_ref(), Some(ReadError::Busy))
-        }
-        ScopeError::Unrecorded(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use store::ReadError;
 
     #[test]
     fn only_a_client_that_may_come_back_is_asked_to() {
@@ -116,7 +104,5 @@ mod tests {
     async fn a_read_that_did_not_get_its_turn_is_made_again() {
         assert_eq!(wait_out(ReadError::Busy).await, Ok(()));
         assert_eq!(wait_out(ReadError::Closed).await, Err(End::Retry));
-        let wrapped = broker::Error::Unavailable(Box::new(ReadError::Busy));
-        assert_eq!(wait_out(wrapped).await, Ok(()));
     }
 }

@@ -6,14 +6,12 @@ use super::outbox::{HungUp, Outbox};
 use super::scope::StreamScope;
 use super::tail::{FramedEvent, Next, Tail};
 use super::thread::Thread;
-use super::viewer::Viewer;
 use crate::wire::{PendingActionView, Repeatable, SessionFrame, Spawned};
-use broker::{Frame, Joined, Live, Placed};
+use broker::{Broker, Frame, Joined, Placed, Viewer};
 use bytes::Bytes;
 use domain::event::{Event, Recorded};
 use domain::id::{OperationId, SessionId};
 use std::time::Duration;
-use store::Store;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +21,7 @@ const PAGE: usize = 32;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Feed {
-    pub(super) store: Store,
+    pub(super) broker: Broker,
     pub(super) scope: StreamScope,
     pub(super) viewer: Viewer,
     pub(super) view: View,
@@ -41,8 +39,6 @@ pub(super) struct Feed {
     pub(super) tail: Tail,
     /// The frames since the client came. Up to its position the store is asked.
     pub(super) joined: Joined,
-    /// The source of these frames, to join it again.
-    pub(super) live: Live,
     pub(super) out: Outbox,
     pub(super) heartbeat: Duration,
     pub(super) stopping: CancellationToken,
@@ -81,7 +77,7 @@ impl Feed {
 
     async fn feed(&mut self) -> Result<(), End> {
         self.out.push(frame::GREETING).await?;
-        while let Err(error) = self.scope.open(&self.store).await {
+        while let Err(error) = self.scope.open().await {
             wait_out(error).await?;
         }
         if let Some(welcome) = &self.welcome {
@@ -137,7 +133,7 @@ impl Feed {
             return Ok(());
         };
         loop {
-            match thread.page(&self.store).await {
+            match thread.page(&self.broker).await {
                 Ok(None) => return Ok(()),
                 Ok(Some(page)) => {
                     for frame in page {
@@ -204,7 +200,7 @@ impl Feed {
 
     async fn sees(&mut self, recorded: &Recorded) -> Result<bool, End> {
         loop {
-            match self.viewer.sees(&self.store, recorded).await {
+            match self.viewer.sees(recorded).await {
                 Ok(sees) => return Ok(sees),
                 Err(error) => wait_out(error).await?,
             }
@@ -214,7 +210,7 @@ impl Feed {
     /// Sends what the store has, page by page.
     async fn send_stored(&mut self, until: u64) -> Result<(), End> {
         while self.position < until {
-            let page = match self.scope.read(&self.store, self.position, PAGE).await {
+            let page = match self.scope.read(&self.broker, self.position, PAGE).await {
                 Ok(page) => page,
                 Err(error) => {
                     wait_out(error).await?;
@@ -222,7 +218,7 @@ impl Feed {
                 }
             };
             // After the page was read: whoever lost their role before that sees nothing of it.
-            while let Err(error) = self.viewer.refresh(&self.store).await {
+            while let Err(error) = self.viewer.refresh().await {
                 wait_out(error).await?;
             }
             if !self.viewer.may_follow() {
@@ -276,7 +272,8 @@ impl Feed {
     /// of each reply in the making.
     async fn join_again(&mut self) -> Result<(), End> {
         self.joined = self
-            .live
+            .broker
+            .live()
             .join(|agent, session| self.scope.may_have(agent, session));
         self.send_stored(self.joined.position).await?;
         self.catch_up().await
@@ -285,18 +282,14 @@ impl Feed {
     /// Sends what was said so far of the replies in the making.
     async fn catch_up(&mut self) -> Result<(), End> {
         for frame in std::mem::take(&mut self.joined.so_far) {
-            if self.scope.has(frame.agent, frame.session) && self.is_open(&frame).await {
+            // The work of a run that was ended from outside is stopped a moment after its end is
+            // stored.
+            let shows = self.scope.has(frame.agent, frame.session);
+            if shows && self.broker.feeds().is_open(frame.run).await {
                 self.show(&frame).await?;
             }
         }
         Ok(())
-    }
-
-    /// Returns whether a frame's run is still open. The work of one that was ended from outside is
-    /// stopped a moment after its end is stored.
-    async fn is_open(&self, frame: &Frame) -> bool {
-        let run = self.store.run(frame.run).await;
-        run.is_ok_and(|run| run.is_some_and(|run| run.end.is_none()))
     }
 
     /// Shows a frame after all that was stored before it, such as the results that a reply is made
@@ -314,7 +307,7 @@ impl Feed {
         let sees = self.scope.has(frame.agent, frame.session)
             && self
                 .viewer
-                .sees_session(&self.store, frame.session)
+                .sees_session(frame.session)
                 .await
                 .unwrap_or(false);
         match self.view.shown(frame, self.scope.spawned(frame.session)) {

@@ -8,7 +8,7 @@ use domain::event::{Event, Recorded, Source};
 use domain::id::{AgentId, SessionId};
 use domain::user::UserId;
 use std::collections::{BTreeSet, HashMap};
-use store::{EventFilter, ReadError, Store};
+use store::EventFilter;
 
 /// See the module.
 #[derive(Debug)]
@@ -34,17 +34,6 @@ pub(super) struct Tree {
     spawned: HashMap<SessionId, Spawned>,
 }
 
-/// The reason why a scope cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ScopeError {
-    /// The store cannot be read.
-    #[error(transparent)]
-    Store(#[from] ReadError),
-    /// The operator's reading cannot be recorded.
-    #[error(transparent)]
-    Unrecorded(#[from] broker::Error),
-}
-
 impl Tree {
     /// A session of an agent's that the caller follows.
     pub(super) fn new(agent: AgentId, session: SessionId, caller: &Caller, broker: Broker) -> Self {
@@ -61,9 +50,9 @@ impl Tree {
 
     /// Reads which sessions are below. Each is known, and with that shown, once the operator's
     /// reading of its agent is on record.
-    async fn learn(&mut self, store: &Store) -> Result<(), ScopeError> {
-        let clearance = self.broker.access().clearance(&self.user).await?;
-        let below = store.spawned(self.session, &clearance).await?;
+    async fn learn(&mut self) -> Result<(), broker::Error> {
+        let feeds = self.broker.feeds();
+        let below = feeds.spawned(&self.user, self.session).await?;
         self.note(below.iter().map(|session| session.agent).collect())
             .await?;
         self.spawned = below
@@ -100,10 +89,10 @@ impl Tree {
 
 impl StreamScope {
     /// Reads the sessions below, which must be known before anything is shown.
-    pub(super) async fn open(&mut self, store: &Store) -> Result<(), ScopeError> {
+    pub(super) async fn open(&mut self) -> Result<(), broker::Error> {
         match self {
             Self::Agent(_) | Self::Session(_) => Ok(()),
-            Self::Tree(tree) => tree.learn(store).await,
+            Self::Tree(tree) => tree.learn().await,
         }
     }
 
@@ -111,10 +100,10 @@ impl StreamScope {
     /// about them is known then.
     pub(super) async fn read(
         &mut self,
-        store: &Store,
+        broker: &Broker,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Recorded>, ScopeError> {
+    ) -> Result<Vec<Recorded>, broker::Error> {
         let filter = match self {
             Self::Agent(agent) => EventFilter {
                 agent: Some(*agent),
@@ -125,18 +114,19 @@ impl StreamScope {
                 ..EventFilter::default()
             },
             Self::Tree(tree) => {
-                let clearance = tree.broker.access().clearance(&tree.user).await?;
-                let page = store
-                    .events_with_spawned(after, tree.session, &clearance, limit)
+                let page = tree
+                    .broker
+                    .feeds()
+                    .events_of_tree(&tree.user, tree.session, after, limit)
                     .await?;
                 let mut sessions = page.iter().filter_map(|recorded| recorded.subject.session);
                 if sessions.any(|session| !tree.knows(session)) {
-                    tree.learn(store).await?;
+                    tree.learn().await?;
                 }
                 return Ok(page);
             }
         };
-        Ok(store.events(after, filter, limit).await?)
+        broker.feeds().events(after, filter, limit).await
     }
 
     /// Returns whether a stored event is shown, by what is known so far: see

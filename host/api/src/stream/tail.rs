@@ -11,7 +11,6 @@ use domain::event::Recorded;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use store::{EventFilter, ReadError, Store};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -78,11 +77,14 @@ pub(crate) struct Tail {
 impl Tail {
     /// Begins after the last stored event. It comes with a task that reads on until it is stopped
     /// or the store is closed.
-    pub(crate) fn begin(
-        store: Store,
+    pub(crate) fn begin<F>(
+        durable: watch::Receiver<u64>,
+        events: impl Fn(u64, usize) -> F + Send + Sync + 'static,
         stopping: CancellationToken,
-    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let durable = store.durable();
+    ) -> (Self, impl Future<Output = ()> + Send + 'static)
+    where
+        F: Future<Output = Result<Vec<Recorded>, broker::Error>> + Send,
+    {
         let last = *durable.borrow();
         let kept = Arc::new(Mutex::new(Kept {
             begins_after: last,
@@ -90,7 +92,7 @@ impl Tail {
         }));
         let (sender, published) = watch::channel(last);
         let reading = Reading {
-            store,
+            events,
             durable,
             kept: Arc::clone(&kept),
             published: sender,
@@ -183,56 +185,57 @@ impl Kept {
 }
 
 /// The task that reads.
-struct Reading {
-    store: Store,
+struct Reading<R> {
+    /// Reads so many events after a position.
+    events: R,
     durable: watch::Receiver<u64>,
     kept: Arc<Mutex<Kept>>,
     published: watch::Sender<u64>,
 }
 
-impl Reading {
+impl<R, F> Reading<R>
+where
+    R: Fn(u64, usize) -> F,
+    F: Future<Output = Result<Vec<Recorded>, broker::Error>>,
+{
     async fn run(mut self) {
         while self.durable.changed().await.is_ok() {
             let until = *self.durable.borrow_and_update();
             // The one that others are cloned from follows nothing.
             let is_followed = self.published.receiver_count() > 1;
-            if !is_followed || self.read(until).await.is_err() {
+            if !is_followed || !self.read(until).await {
                 lock(&self.kept).skip_to(until);
             }
             self.published.send_replace(until);
         }
     }
 
-    /// Reads up to a position, if the store lets it: otherwise each stream sees for itself.
-    async fn read(&self, until: u64) -> Result<(), ReadError> {
+    /// Reads up to a position. Returns false if the store does not let it: then each stream sees
+    /// for itself.
+    async fn read(&self, until: u64) -> bool {
         loop {
             let after = lock(&self.kept).ends_at();
             let wanted = usize::try_from(until.saturating_sub(after))
                 .map_or(PAGE, |wanted| wanted.min(PAGE));
             if wanted == 0 {
-                return Ok(());
+                return true;
             }
-            match self
-                .store
-                .events(after, EventFilter::default(), wanted)
-                .await
-            {
-                Ok(page) if page.is_empty() => {
-                    return Err(ReadError::Missing {
-                        what: format!("event after {after}"),
-                    });
-                }
+            match (self.events)(after, wanted).await {
+                // Something that is stored is missing.
+                Ok(page) if page.is_empty() => return false,
                 Ok(page) => {
                     let mut kept = lock(&self.kept);
                     page.into_iter().for_each(|recorded| kept.push(recorded));
                 }
-                Err(ReadError::Busy) => tokio::time::sleep(Duration::from_millis(BUSY_MS)).await,
+                Err(error) if error.is_busy() => {
+                    tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
+                }
                 Err(error) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         "the shared reader of event streams cannot read new events"
                     );
-                    return Err(error);
+                    return false;
                 }
             }
         }

@@ -124,10 +124,7 @@ impl Wanted {
             return Ok(());
         }
         let of_session = match self.filter.session {
-            Some(session) => {
-                let row = api.broker()?.store().session(session).await?;
-                row.map(|row| row.agent)
-            }
+            Some(session) => api.broker()?.sessions().agent_of(session).await?,
             None => None,
         };
         let agents: BTreeSet<_> = self.filter.agent.into_iter().chain(of_session).collect();

@@ -9,7 +9,7 @@ use domain::event::InputAccepted;
 use domain::id::{AgentId, SessionId, TurnId};
 use domain::message::{Message, MessageId};
 use domain::user::UserId;
-use store::{EventFilter, ReadError, Store};
+use store::EventFilter;
 
 /// Messages that are read at a time.
 const PAGE: u64 = 32;
@@ -20,6 +20,9 @@ const READS_MAX: usize = 3;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Thread {
+    /// The reader, and the agent and session that they read.
+    user: UserId,
+    target: Target,
     session: SessionId,
     /// The turn that it ends with.
     head: Option<TurnId>,
@@ -60,11 +63,13 @@ impl Thread {
                 ..EventFilter::default()
             };
             let since = broker
-                .store()
+                .feeds()
                 .events(before.position, of_session, 1)
                 .await?;
             if since.is_empty() || reads == READS_MAX {
                 return Ok(Self {
+                    user: user.clone(),
+                    target,
                     session,
                     head: before.row.head,
                     next: 1,
@@ -79,15 +84,19 @@ impl Thread {
 
     /// Returns the thread that a session began with; none of one that began empty.
     pub(super) async fn before(
-        store: &Store,
+        broker: &Broker,
+        user: &UserId,
+        agent: AgentId,
         session: SessionId,
-    ) -> Result<Option<Self>, ReadError> {
-        let row = store.session(session).await?;
-        let Some(base) = row.and_then(|row| row.base) else {
+    ) -> Result<Option<Self>, broker::Error> {
+        let target = Target::Agent(agent);
+        let base = broker.transcripts().base(user, &target, session).await?;
+        let Some((base, last)) = base else {
             return Ok(None);
         };
-        let last = store.turn(base).await?.map_or(0, |turn| turn.last_message);
         Ok(Some(Self {
+            user: user.clone(),
+            target,
             session,
             head: Some(base),
             next: 1,
@@ -99,10 +108,22 @@ impl Thread {
     }
 
     /// Returns the next frames; none when all of them were returned.
-    pub(super) async fn page(&mut self, store: &Store) -> Result<Option<Vec<Bytes>>, ReadError> {
+    pub(super) async fn page(
+        &mut self,
+        broker: &Broker,
+    ) -> Result<Option<Vec<Bytes>>, broker::Error> {
         if self.next <= self.last {
             let to = self.last.min(self.next + PAGE - 1);
-            let page = store.messages(self.head, self.next, to).await?;
+            let page = broker
+                .transcripts()
+                .thread(
+                    &self.user,
+                    &self.target,
+                    self.session,
+                    self.head,
+                    self.next..=to,
+                )
+                .await?;
             self.next = to + 1;
             return Ok(Some(page.iter().map(|it| self.message(it)).collect()));
         }

@@ -78,27 +78,18 @@ impl VisitorEntry<'_> {
 
     /// Returns the sessions of the scope in which questions may wait.
     async fn sessions(self) -> Result<Vec<(AgentId, SessionId)>, broker::Error> {
-        let store = self.broker.store();
-        Ok(match self.scope {
-            StreamScope::Agent(agent) => store.sessions_running(*agent).await?,
-            StreamScope::Session(session) => store
-                .session(*session)
-                .await?
-                .into_iter()
-                .map(|row| (row.agent, row.id))
-                .collect(),
+        let feeds = self.broker.feeds();
+        let (session, below) = match self.scope {
+            StreamScope::Agent(agent) => return feeds.running(*agent).await,
+            StreamScope::Session(session) => (*session, Vec::new()),
             StreamScope::Tree(tree) => {
-                let own = store
-                    .session(tree.session)
-                    .await?
-                    .map(|row| (row.agent, row.id));
-                let clearance = self.broker.access().clearance(self.user).await?;
-                let below = store.spawned(tree.session, &clearance).await?;
-                own.into_iter()
-                    .chain(below.into_iter().map(|session| (session.agent, session.id)))
-                    .collect()
+                (tree.session, feeds.spawned(self.user, tree.session).await?)
             }
-        })
+        };
+        let agent = self.broker.sessions().agent_of(session).await?;
+        let own = agent.map(|agent| (agent, session));
+        let below = below.into_iter().map(|session| (session.agent, session.id));
+        Ok(own.into_iter().chain(below).collect())
     }
 
     /// Returns the questions that wait in a session since before the client came: later ones are
@@ -115,7 +106,7 @@ impl VisitorEntry<'_> {
         };
         let since = self
             .broker
-            .store()
+            .feeds()
             .events(self.last, filter, EVENTS_SINCE_MAX)
             .await?;
         let before = asked

@@ -135,6 +135,7 @@ impl Host {
         let broker = Broker::start(parts).await.unwrap();
         let parts = EdgeParts {
             broker: broker.clone(),
+            store: store.clone(),
             runtime: of_edge,
             settings,
         };

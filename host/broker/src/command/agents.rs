@@ -1,11 +1,11 @@
 //! Commands on agents: create, find, list, set up.
 
-use super::once::{AsItWas, Once, lands};
+use super::once::{AsItWas, Once, Plan};
 use super::{AgentView, Agents, By, CreateAgent, Error, Request, Target, Whom};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{
-    agent_archived, agent_not_found, agent_purged, changing, definition_not_found, spawned,
+    agent_archived, agent_not_found, agent_purged, definition_not_found, spawned,
 };
 pub(super) use crate::shared::error::invalid;
 use domain::agent::Agent;
@@ -21,9 +21,6 @@ use domain::user::UserId;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{AgentFilter, AgentGuard, AgentRow, Clash, Commit, Expected};
-
-/// Number of tries of a command while others change the same agent at the same time.
-const TRIES_MAX: u32 = 8;
 
 /// Number of paths for a user's agents of one definition, those that were handed over included.
 const NUMBERED_MAX: usize = 1_000;
@@ -111,6 +108,16 @@ impl Agents<'_> {
     #[boxed]
     pub async fn id(&self, user: &UserId, target: &Target) -> Result<AgentId, Error> {
         Ok(self.find(user, target).await?.0.agent.id)
+    }
+
+    /// Returns the agent at a path, whoever owns it; none without one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn at(&self, path: &str) -> Result<Option<AgentId>, Error> {
+        let row = self.store().agent_at(path).await?;
+        Ok(row.map(|row| row.agent.id))
     }
 
     /// Returns one agent, with all its users.
@@ -255,8 +262,7 @@ impl Agents<'_> {
 
     /// Decides a change of an agent and commits it; under a key once. Returns the agent afterwards.
     ///
-    /// The decision is made again while others commit first, up to [`TRIES_MAX`] times. `asked` is
-    /// the request without the agent.
+    /// `asked` is the request without the agent.
     pub(super) async fn change(
         &self,
         by: By<'_>,
@@ -281,7 +287,7 @@ impl Agents<'_> {
         request: Option<&Request>,
         decide: impl Fn(&Agent, Timestamp) -> Result<Vec<Event>, Refusal> + Send + Sync,
     ) -> Result<AgentView, Error> {
-        for _ in 0..TRIES_MAX {
+        let plan = || async {
             let (row, role) = self.find_with_users(user, target).await?;
             if row.parent.is_some() && right != Right::Interact {
                 return Err(spawned(row.agent.id).into());
@@ -298,41 +304,44 @@ impl Agents<'_> {
                 version: row.version + events.len() as u64,
                 role,
             };
+            let key = request.map(|request| request.answered(&was));
             if events.is_empty() {
-                self.requests().note(request, &was).await?;
-                return Ok(self.view(row, role));
+                let commit = Commit {
+                    key,
+                    ..Commit::new()
+                };
+                return Ok(Plan::new(commit, (row, role)));
             }
             let context = Context::by(user, now).about(row.agent.id, None, None);
             let stream = Stream::Agent(row.agent.id);
+            // The view is of the agent right after this commit, even if another has changed it
+            // since. Users who removed themselves see how they left it.
             let after = events
                 .iter()
                 .fold(row.agent.clone(), |agent, event| agent.after(event));
             let grows = events.iter().any(is_set_up);
-            let mut commit = Commit::new().append(
+            let commit = Commit {
+                key,
+                ..Commit::new()
+            }
+            .append(
                 stream,
                 Expected::Version(row.version),
                 context.events(events),
-            );
+            )
             // A commit that ends or shares something is not refused because of stored bytes.
-            commit
-                .guards
-                .extend(self.access().may_store(user).filter(|_| grows));
-            commit.key = request.map(|request| request.answered(&was));
-            if lands(self.store().commit(commit).await)? {
-                // The view is of the agent right after this commit, even if another has changed it
-                // since. Users who removed themselves see how they left it.
-                let active = row.active && !after.is_archived();
-                let row = AgentRow {
-                    agent: after,
-                    version: was.version,
-                    updated_at: now,
-                    active,
-                    ..row
-                };
-                return Ok(self.view(row, role));
-            }
-        }
-        Err(changing("the agent").into())
+            .guards(self.access().may_store(user).filter(|_| grows));
+            let row = AgentRow {
+                active: row.active && !after.is_archived(),
+                agent: after,
+                version: was.version,
+                updated_at: now,
+                ..row
+            };
+            Ok(Plan::new(commit, (row, role)))
+        };
+        let (row, role) = self.requests().attempt("the agent", plan).await?;
+        Ok(self.view(row, role))
     }
 
     /// Returns an agent as a command has left it.

@@ -1,6 +1,6 @@
 //! Archiving agents: alone, or with a successor at the same path.
 
-use super::once::AsItWas;
+use super::once::{AsItWas, Plan};
 use super::reason::checked_reason;
 use super::{AgentView, Agents, By, Error, Request, Target};
 use crate::boxed::boxed;
@@ -87,7 +87,7 @@ impl Agents<'_> {
         user: &UserId,
         target: &Target,
         reason: &str,
-    ) -> Result<(Commit, (AsItWas, AsItWas)), Error> {
+    ) -> Result<Plan<(AsItWas, AsItWas)>, Error> {
         let (row, role) = self.find(user, target).await?;
         if row.parent.is_some() {
             return Err(spawned(row.agent.id).into());
@@ -141,6 +141,6 @@ impl Agents<'_> {
                 Expected::New,
                 of(made, Event::AgentCreated(fresh)),
             );
-        Ok((commit, both))
+        Ok(Plan::new(commit, both))
     }
 }

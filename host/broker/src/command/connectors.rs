@@ -2,27 +2,24 @@
 //!
 //! An administrator assigns senders to users.
 
-use super::once::{Once, lands};
+use super::once::Plan;
 use super::{By, Connectors, Error, Request};
 use crate::boxed::boxed;
 use crate::journal::Context;
-use crate::refusals::busy;
-use domain::connector::{VISITORS_INSPECTED_MAX, VisitorPlace, given_back};
+use domain::connector::{VISITORS_INSPECTED_MAX, VisitorPlace, given_back, visitors_bytes_since};
 use domain::error_code::ErrorCode;
 use domain::event::{ConnectorKeyBound, ConnectorKeyUnbound, Event, NewEvent};
 use domain::id::Stream;
-use domain::path::ConnectorKey;
+use domain::path::{ConnectorKey, ConnectorName};
 use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use domain::user::{Scope, UserId};
 use serde_json::json;
 use std::collections::BTreeSet;
-use store::{Commit, ConnectorRow, Expected, Guard, KeyGuard, VisitorRow};
+use store::{Commit, ConnectorRow, Expected, KeyGuard, PairingRow, VisitorRow};
 
 /// Number of connector keys of one user.
 pub(super) const CONNECTOR_KEYS_OF_A_USER_MAX: usize = 100;
-/// Number of tries of a command while others bind the same key at the same time.
-const TRIES_MAX: u32 = 8;
 
 /// A visitor who opens a chat for the first time.
 pub struct Coming<'a> {
@@ -70,14 +67,40 @@ impl Connectors<'_> {
         key: &ConnectorKey,
     ) -> Result<ConnectorRow, Error> {
         let request = Request::of(by, &json!({ "bind": key, "user": user }))?;
-        let act = self.try_binding(by.user, user, key, request.as_ref());
-        match self.requests().once(request.as_ref(), act).await? {
-            Once::Now(row) => Ok(row),
-            Once::Before(bound_at) => Ok(ConnectorRow {
-                key: key.clone(),
-                user: user.clone(),
-                bound_at,
-            }),
+        let plan = || async {
+            match self.store().connector_key(key).await? {
+                Some(row) if row.user == *user => {
+                    return Ok(Plan::new(Commit::new(), row.bound_at));
+                }
+                Some(row) => {
+                    let message = format!(
+                        "`{key}` stands for the user `{}`; unbind it there first",
+                        row.user
+                    );
+                    return Err(Refusal::new(ErrorCode::ConnectorKeyBound, message).into());
+                }
+                None => {}
+            }
+            self.check_key_count(user).await?;
+            let row = self.bound_now(key, user);
+            let commit = binding(by.user, &row).guard(room_for_one_more(user));
+            Ok(Plan::new(commit, row.bound_at))
+        };
+        let bound_at = self
+            .requests()
+            .carry_out(request.as_ref(), "the connector key", plan)
+            .await?;
+        Ok(ConnectorRow {
+            bound_at,
+            ..self.bound_now(key, user)
+        })
+    }
+
+    fn bound_now(&self, key: &ConnectorKey, user: &UserId) -> ConnectorRow {
+        ConnectorRow {
+            key: key.clone(),
+            user: user.clone(),
+            bound_at: self.core.now(),
         }
     }
 
@@ -95,37 +118,26 @@ impl Connectors<'_> {
         let Coming { user, key, .. } = coming;
         let connector = key.connector();
         let visitors_max = u64::from(coming.visitors_max);
-        for _ in 0..TRIES_MAX {
-            let row = ConnectorRow {
-                key: key.clone(),
-                user: user.clone(),
-                bound_at: self.core.now(),
-            };
+        let plan = || async {
+            let row = self.bound_now(key, user);
             let mut commit = binding(user, &row).guard(room_for_one_more(user));
             let mut gone = None;
             // Most of a crowd before a full chat costs no commit.
             if self.store().connector_keys_of(connector).await? >= visitors_max {
                 let left = self.left_alone(&coming).await?;
                 let left = left.ok_or_else(too_many_visitors)?;
-                commit = commit.guard(KeyGuard::ConnectorKeyOf {
-                    key: left.key.clone(),
-                    user: Some(left.user.clone()),
-                });
+                commit = commit.guard(bound_to(&left.key, &left.user));
                 let unbound = unbinding(user, &left.user, &left.key, row.bound_at);
-                for append in &mut commit.appends {
-                    append.events.insert(0, unbound.clone());
-                }
+                unbind_first(&mut commit, &unbound);
                 gone = Some(left.key);
             }
             let at_most = KeyGuard::KeysOfConnectorAtMost {
                 connector: connector.clone(),
                 max: visitors_max.saturating_sub(u64::from(gone.is_none())),
             };
-            if lands(self.store().commit(commit.guard(at_most)).await)? {
-                return Ok(gone);
-            }
-        }
-        Err(busy("too many come at this moment; try again shortly").into())
+            Ok(Plan::new(commit.guard(at_most), gone))
+        };
+        self.requests().attempt("the chat", plan).await
     }
 
     /// Returns the visitor of a full chat who loses their place to a new one.
@@ -148,43 +160,6 @@ impl Connectors<'_> {
         Ok(index.and_then(|index| visitors.into_iter().nth(index)))
     }
 
-    async fn try_binding(
-        &self,
-        by: &UserId,
-        user: &UserId,
-        key: &ConnectorKey,
-        request: Option<&Request>,
-    ) -> Result<ConnectorRow, Error> {
-        for _ in 0..TRIES_MAX {
-            match self.store().connector_key(key).await? {
-                Some(row) if row.user == *user => {
-                    self.requests().note(request, &row.bound_at).await?;
-                    return Ok(row);
-                }
-                Some(row) => {
-                    let message = format!(
-                        "`{key}` stands for the user `{}`; unbind it there first",
-                        row.user
-                    );
-                    return Err(Refusal::new(ErrorCode::ConnectorKeyBound, message).into());
-                }
-                None => {}
-            }
-            self.check_key_count(user).await?;
-            let row = ConnectorRow {
-                key: key.clone(),
-                user: user.clone(),
-                bound_at: self.core.now(),
-            };
-            let mut commit = binding(by, &row).guard(room_for_one_more(user));
-            commit.key = request.map(|request| request.answered(&row.bound_at));
-            if lands(self.store().commit(commit).await)? {
-                return Ok(row);
-            }
-        }
-        Err(busy("the key is changing hands at this moment; try again shortly").into())
-    }
-
     /// Binds the present key of a person to the user to whom their previous key is bound. Returns
     /// the user. None if nothing is done, because the previous key is unbound or the present one is
     /// bound to somebody else. The number of the user's keys stays the same, or grows by one if
@@ -199,42 +174,34 @@ impl Connectors<'_> {
         now: &'a ConnectorKey,
         key_before: KeyBefore,
     ) -> Result<Option<UserId>, Error> {
-        for _ in 0..TRIES_MAX {
+        let plan = || async {
+            let nothing = |user| Ok(Plan::new(Commit::new(), user));
             let Some(ConnectorRow { user, .. }) = self.store().connector_key(before).await? else {
-                return Ok(None);
+                return nothing(None);
             };
+            let bound_to_before = bound_to(before, &user);
             match self.store().connector_key(now).await? {
                 // Another binding was quicker. The previous key is no longer valid all the same.
                 Some(row) if row.user == user && key_before == KeyBefore::Ends => {
-                    self.try_unbinding(&user, &user, before, None).await?;
-                    return Ok(Some(user));
+                    let unbound = unbinding(&user, &user, before, self.core.now());
+                    let commit = on_host(unbound).guard(bound_to_before);
+                    return Ok(Plan::new(commit, Some(user)));
                 }
-                Some(_) => return Ok(None),
+                Some(_) => return nothing(None),
                 None => {}
             }
-            let row = ConnectorRow {
-                key: now.clone(),
-                user: user.clone(),
-                bound_at: self.core.now(),
-            };
-            let mut commit = binding(&user, &row).guard(KeyGuard::ConnectorKeyOf {
-                key: before.clone(),
-                user: Some(user.clone()),
-            });
+            let row = self.bound_now(now, &user);
+            let mut commit = binding(&user, &row).guard(bound_to_before);
             // Without room for another key, it replaces the previous one: no visitor is lost.
             if key_before == KeyBefore::Ends || !self.has_room_for_key(&user).await? {
                 let unbound = unbinding(&user, &user, before, row.bound_at);
-                for append in &mut commit.appends {
-                    append.events.insert(0, unbound.clone());
-                }
+                unbind_first(&mut commit, &unbound);
             } else {
                 commit = commit.guard(room_for_one_more(&user));
             }
-            if lands(self.store().commit(commit).await)? {
-                return Ok(Some(user));
-            }
-        }
-        Err(busy("the key is changing hands at this moment; try again shortly").into())
+            Ok(Plan::new(commit, Some(user)))
+        };
+        self.requests().attempt("the connector key", plan).await
     }
 
     /// Returns whether a user may have one more connector key.
@@ -269,38 +236,53 @@ impl Connectors<'_> {
         key: &ConnectorKey,
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "unbind": key, "user": user }))?;
-        let act = self.try_unbinding(by.user, user, key, request.as_ref());
+        let plan = || async {
+            let bound = self.store().connector_key(key).await?;
+            if bound.is_none_or(|row| row.user != *user) {
+                let message = format!("`{user}` has no connector key `{key}`");
+                let absent = Refusal::new(ErrorCode::ConnectorKeyNotFound, message);
+                return Err(absent.at("path:key").into());
+            }
+            let unbound = unbinding(by.user, user, key, self.core.now());
+            Ok(Plan::new(on_host(unbound).guard(bound_to(key, user)), ()))
+        };
         self.requests()
-            .once(request.as_ref(), act)
+            .carry_out(request.as_ref(), "the connector key", plan)
             .await
-            .map(Once::either)
     }
 
-    async fn try_unbinding(
+    /// Returns the binding of a connector key; none of a key that is not bound.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn get(&self, key: &ConnectorKey) -> Result<Option<ConnectorRow>, Error> {
+        Ok(self.store().connector_key(key).await?)
+    }
+
+    /// Returns the pairings that wait at present, of one connector or of all.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn pairings(
         &self,
-        by: &UserId,
-        user: &UserId,
-        key: &ConnectorKey,
-        request: Option<&Request>,
-    ) -> Result<(), Error> {
+        connector: Option<&ConnectorName>,
+        limit: usize,
+    ) -> Result<Vec<PairingRow>, Error> {
         let now = self.core.now();
-        let event = unbinding(by, user, key, now);
-        let guard = Guard::Key(KeyGuard::ConnectorKeyOf {
-            key: key.clone(),
-            user: Some(user.clone()),
-        });
-        let mut commit =
-            Commit::new()
-                .guard(guard)
-                .append(Stream::Host, Expected::Any, vec![event]);
-        commit.key = request.map(|request| request.answered(&()));
-        if lands(self.store().commit(commit).await)? {
-            return Ok(());
-        }
-        let message = format!("`{user}` has no connector key `{key}`");
-        Err(Refusal::new(ErrorCode::ConnectorKeyNotFound, message)
-            .at("path:key")
-            .into())
+        Ok(self.store().pairings(connector, now, limit).await?)
+    }
+
+    /// Returns the bytes that visitors of a chat said in the last days, of which only so many are
+    /// taken.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn bytes_of_visitors(&self, connector: &ConnectorName) -> Result<u64, Error> {
+        let since = visitors_bytes_since(self.core.now());
+        Ok(self.store().bytes_received(connector, since).await?)
     }
 
     /// Returns a user's connector keys, in the order of their texts.
@@ -358,6 +340,25 @@ fn room_for_one_more(user: &UserId) -> KeyGuard {
     }
 }
 
+/// Returns the condition that a connector key is bound to a user.
+fn bound_to(key: &ConnectorKey, user: &UserId) -> KeyGuard {
+    KeyGuard::ConnectorKeyOf {
+        key: key.clone(),
+        user: Some(user.clone()),
+    }
+}
+
+/// Puts an event before those of a commit.
+fn unbind_first(commit: &mut Commit, unbound: &NewEvent) {
+    for append in &mut commit.appends {
+        append.events.insert(0, unbound.clone());
+    }
+}
+
+fn on_host(event: NewEvent) -> Commit {
+    Commit::new().append(Stream::Host, Expected::Any, vec![event])
+}
+
 /// Returns the commit that binds a connector key, if it is not bound.
 fn binding(by: &UserId, row: &ConnectorRow) -> Commit {
     let bound = ConnectorKeyBound {
@@ -367,10 +368,8 @@ fn binding(by: &UserId, row: &ConnectorRow) -> Commit {
         time: row.bound_at,
     };
     let event = Context::by(by, row.bound_at).event(Event::ConnectorKeyBound(bound));
-    Commit::new()
-        .guard(KeyGuard::ConnectorKeyOf {
-            key: row.key.clone(),
-            user: None,
-        })
-        .append(Stream::Host, Expected::Any, vec![event])
+    on_host(event).guard(KeyGuard::ConnectorKeyOf {
+        key: row.key.clone(),
+        user: None,
+    })
 }

@@ -1,6 +1,6 @@
 //! Dead letters: inputs that could not be processed. They can be listed, requeued and dropped.
 
-use super::once::lands;
+use super::once::Plan;
 use super::reason::check_reason;
 use super::{By, DeadLetters, Error, Request};
 use crate::boxed::boxed;
@@ -13,10 +13,7 @@ use domain::refusal::Refusal;
 use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::json;
-use store::{
-    Clash, Commit, CommitError, DeadInput, Expected, Guard, InputState, QueueGuard, SessionGuard,
-    SessionStatus,
-};
+use store::{Commit, DeadInput, Expected, InputState, QueueGuard, SessionGuard, SessionStatus};
 
 impl DeadLetters<'_> {
     /// Returns dead letters, the newest first.
@@ -56,18 +53,20 @@ impl DeadLetters<'_> {
         repeat: Option<RunId>,
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "requeue": input, "repeat": repeat }))?;
-        let act = self.try_requeueing(by.user, input, repeat, request.as_ref());
-        self.requests().once(request.as_ref(), act).await?.either();
+        let plan = || self.planned_requeue(by.user, input, repeat);
+        self.requests()
+            .carry_out(request.as_ref(), "the dead letter", plan)
+            .await?;
+        store::point("broker.requeue.after");
         Ok(())
     }
 
-    async fn try_requeueing(
+    async fn planned_requeue(
         &self,
         user: &UserId,
         input: InputId,
         repeat: Option<RunId>,
-        request: Option<&Request>,
-    ) -> Result<(), Error> {
+    ) -> Result<Plan<()>, Error> {
         let found = self.store().input(input).await?;
         let Some((accepted, InputState::Dead { run, begun, .. })) = found else {
             return Err(not_there(input));
@@ -100,28 +99,13 @@ impl DeadLetters<'_> {
         let guarded = Commit::new()
             .guard(QueueGuard::InputDeadAfter { input, begun })
             .guard(SessionGuard::Open(session));
-        let mut commit = guarded.append(
+        let commit = guarded.append(
             Stream::Session(session),
             Expected::Any,
             vec![context.event(event)],
         );
-        commit.key = request.map(|request| request.answered(&()));
         store::point("broker.requeue.before");
-        match self.core.commit_work(session, commit).await {
-            Err(CommitError::Conflict(conflict))
-                if conflict.clash == Clash::Guard(Guard::Session(SessionGuard::Open(session))) =>
-            {
-                return Err(session_closed().into());
-            }
-            Err(CommitError::Conflict(_)) => {
-                let found = self.store().input(input).await?;
-                let state = found.as_ref().map(|(_, state)| state);
-                return Err(overtaken(state, input, begun));
-            }
-            committed => committed?,
-        };
-        store::point("broker.requeue.after");
-        Ok(())
+        Ok(Plan::new(commit, ()).waking(session))
     }
 
     /// Drops a dead letter: it is cancelled, no longer listed, and cannot be requeued. If a turn
@@ -138,44 +122,32 @@ impl DeadLetters<'_> {
     ) -> Result<(), Error> {
         let asked = json!({ "drop_dead_letter": input, "reason": reason });
         let request = Request::of(by, &asked)?;
-        let act = self.try_dropping(by.user, input, reason, request.as_ref());
-        self.requests().once(request.as_ref(), act).await?.either();
-        Ok(())
-    }
-
-    async fn try_dropping(
-        &self,
-        user: &UserId,
-        input: InputId,
-        reason: Option<String>,
-        request: Option<&Request>,
-    ) -> Result<(), Error> {
         check_reason(reason.as_deref())?;
-        let letter = self.get(input).await?;
-        let session = letter.accepted.session;
-        let now = self.core.now();
-        let mut context = Context::by(user, now).following(Some(input));
-        if let Some(agent) = letter.agent {
-            context = context.about(agent, Some(session), None);
-        }
-        let event = Event::InputCancelled(InputCancelled {
-            input,
-            session,
-            cancelled_by: user.clone(),
-            reason,
-            time: now,
-        });
-        let mut commit = Commit::new().guard(QueueGuard::InputDead(input)).append(
-            Stream::Session(session),
-            Expected::Any,
-            vec![context.event(event)],
-        );
-        commit.key = request.map(|request| request.answered(&()));
-        if lands(self.store().commit(commit).await)? {
-            Ok(())
-        } else {
-            Err(not_there(input))
-        }
+        let plan = || async {
+            let letter = self.get(input).await?;
+            let session = letter.accepted.session;
+            let now = self.core.now();
+            let mut context = Context::by(by.user, now).following(Some(input));
+            if let Some(agent) = letter.agent {
+                context = context.about(agent, Some(session), None);
+            }
+            let event = Event::InputCancelled(InputCancelled {
+                input,
+                session,
+                cancelled_by: by.user.clone(),
+                reason: reason.clone(),
+                time: now,
+            });
+            let commit = Commit::new().guard(QueueGuard::InputDead(input)).append(
+                Stream::Session(session),
+                Expected::Any,
+                vec![context.event(event)],
+            );
+            Ok(Plan::new(commit, ()))
+        };
+        self.requests()
+            .carry_out(request.as_ref(), "the dead letter", plan)
+            .await
     }
 }
 
@@ -208,17 +180,4 @@ fn not_there(input: InputId) -> Error {
         format!("there is no dead letter `{input}`"),
     )
     .into()
-}
-
-/// Returns the refusal of a requeue that lost against another one: the input may have died again
-/// meanwhile, in another turn that had begun.
-fn overtaken(state: Option<&InputState>, input: InputId, begun: Option<RunId>) -> Error {
-    match state {
-        Some(InputState::Dead {
-            run: Some(run),
-            begun: true,
-            ..
-        }) if begun != Some(*run) => may_repeat_work(*run).into(),
-        _ => not_there(input),
-    }
 }

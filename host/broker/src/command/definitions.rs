@@ -22,8 +22,9 @@ use domain::json::snake_case;
 use domain::refusal::Refusal;
 use domain::user::UserId;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Commit, CommitError, Expected, Guard, UserGuard};
+use store::{Commit, CommitError, DefinitionCounts, Expected, Guard, UserGuard};
 
 /// Number of definitions that one user may have made.
 const DEFINITIONS_OF_A_USER_MAX: u64 = 50;
@@ -159,6 +160,18 @@ impl Definitions<'_> {
         }
     }
 
+    /// Returns how many agents and sessions of each definition a user has.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn counts(
+        &self,
+        user: &UserId,
+    ) -> Result<BTreeMap<DefinitionId, DefinitionCounts>, Error> {
+        Ok(self.store().definition_counts(user).await?)
+    }
+
     /// Removes a definition that a user made, and erases its content. The open turns of its agents
     /// end. The agents stay, and no longer accept messages.
     ///
@@ -173,53 +186,45 @@ impl Definitions<'_> {
         as_operator: bool,
     ) -> Result<(), Error> {
         let request = Request::of(by, &json!({ "remove_definition": id }))?;
-        let act = self.remove_now(by.user, id, as_operator, request.as_ref());
+        let act = async {
+            let _replacing = self.core.replacing.lock().await;
+            let made = self.store().made_definition(id).await?;
+            let made = made.filter(|made| as_operator || made.user_id == *by.user);
+            let position = match &made {
+                Some(made) => self.store().made_at(made).await?,
+                None => None,
+            };
+            let (Some(made), Some(position)) = (made, position) else {
+                // Refuses a definition that is not available to this user.
+                self.get(by.user, id)?;
+                let message = format!(
+                    "`{id}` is a definition of the configuration; the operator takes it out there"
+                );
+                return Err(Refusal::new(ErrorCode::DefinitionConfigured, message).into());
+            };
+            let user = made.user_id;
+            let removed = DefinitionRemoved {
+                definition: id.clone(),
+                user_id: user.clone(),
+                removed_by: by.user.clone(),
+                position,
+                time: self.core.now(),
+            };
+            let event = Context::by(by.user, removed.time).event(Event::DefinitionRemoved(removed));
+            let mut commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
+            commit.key = request.as_ref().map(|request| request.answered(&()));
+            self.store().commit(commit).await?;
+            let served = self.core.served();
+            let next = Catalogue::clone(&served.catalogue).without_made(id);
+            self.core.serving.renew(served.renewed(next, &user));
+            self.configuration().end_turns_of(vec![id.clone()]);
+            Ok(())
+        };
         self.requests()
             .once(request.as_ref(), act)
             .await
             .map(Once::either)?;
         rewrite(self.core).await;
-        Ok(())
-    }
-
-    async fn remove_now(
-        &self,
-        by: &UserId,
-        id: &DefinitionId,
-        as_operator: bool,
-        request: Option<&Request>,
-    ) -> Result<(), Error> {
-        let _replacing = self.core.replacing.lock().await;
-        let made = self.store().made_definition(id).await?;
-        let made = made.filter(|made| as_operator || made.user_id == *by);
-        let position = match &made {
-            Some(made) => self.store().made_at(made).await?,
-            None => None,
-        };
-        let (Some(made), Some(position)) = (made, position) else {
-            // Refuses a definition that is not available to this user.
-            self.get(by, id)?;
-            let message = format!(
-                "`{id}` is a definition of the configuration; the operator takes it out there"
-            );
-            return Err(Refusal::new(ErrorCode::DefinitionConfigured, message).into());
-        };
-        let user = made.user_id;
-        let removed = DefinitionRemoved {
-            definition: id.clone(),
-            user_id: user.clone(),
-            removed_by: by.clone(),
-            position,
-            time: self.core.now(),
-        };
-        let event = Context::by(by, removed.time).event(Event::DefinitionRemoved(removed));
-        let mut commit = Commit::new().append(Stream::Host, Expected::Any, vec![event]);
-        commit.key = request.map(|request| request.answered(&()));
-        self.store().commit(commit).await?;
-        let served = self.core.served();
-        let next = Catalogue::clone(&served.catalogue).without_made(id);
-        self.core.serving.renew(served.renewed(next, &user));
-        self.configuration().end_turns_of(vec![id.clone()]);
         Ok(())
     }
 

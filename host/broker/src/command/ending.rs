@@ -157,7 +157,29 @@ impl Runs<'_> {
     ) -> Result<bool, Error> {
         let asked = json!({ "cancel": session, "target": target.named(), "reason": reason });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        let act = self.try_cancelling(by.user, target, session, reason, request.as_ref());
+        let act = async {
+            let agents = self.agents();
+            let (found, row) =
+                tokio::join!(agents.find(by.user, target), self.store().session(session));
+            let (agent, role) = found?;
+            let row = visible(row?, agent.agent.id, by.user, role, session)?;
+            // The agent may be archived: work that is still under way must not be out of
+            // everybody's reach.
+            role.permits(Right::Interact)?;
+            self.access()
+                .may_command(by.user, agent.agent.path.as_str())?;
+            let keyed = Commit {
+                key: request.as_ref().map(|request| request.answered(&true)),
+                ..Commit::new()
+            };
+            let reason = checked_reason(reason, CANCEL_REASON)?;
+            let cancelled = self.abort(row.id, reason, keyed).await? == Aborted::Ended;
+            if !cancelled {
+                // The answer is remembered: a repetition does not stop a turn that begins later.
+                self.requests().note(request.as_ref(), &false).await?;
+            }
+            Ok(cancelled)
+        };
         Ok(self.requests().once(request.as_ref(), act).await?.either())
     }
 
@@ -181,41 +203,34 @@ impl Runs<'_> {
             target,
             session,
         };
-        let act = self.try_cancelling_with_waiting(at, reason, request.as_ref());
+        let act = async {
+            let said = checked_reason(reason.clone(), CANCEL_REASON)?;
+            for _ in 0..WITHDRAWAL_TRIES_MAX {
+                let (withdrawal, inputs) = self.queue().withdrawal(at, reason.as_deref()).await?;
+                let answered_with = |cancelled: &Cancelled| Commit {
+                    key: request.as_ref().map(|request| request.answered(cancelled)),
+                    ..withdrawal.clone()
+                };
+                let mut cancelled = Cancelled { run: true, inputs };
+                let with = answered_with(&cancelled);
+                match self.abort(session, said.clone(), with).await? {
+                    Aborted::Ended => return Ok(cancelled),
+                    // Some of the words were claimed meanwhile, or the user may not any more.
+                    Aborted::Outdated => continue,
+                    Aborted::NoneOpen => cancelled.run = false,
+                }
+                let alone = answered_with(&cancelled);
+                match self.commit_without_run(session, alone).await {
+                    Ok(()) => return Ok(cancelled),
+                    // The same, or a run has begun.
+                    Err(CommitError::Conflict(conflict))
+                        if matches!(conflict.clash, Clash::Guard(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(changing("what waits").into())
+        };
         Ok(self.requests().once(request.as_ref(), act).await?.either())
-    }
-
-    async fn try_cancelling_with_waiting(
-        &self,
-        at: NamedSession<'_>,
-        reason: Option<String>,
-        request: Option<&Request>,
-    ) -> Result<Cancelled, Error> {
-        let said = checked_reason(reason.clone(), CANCEL_REASON)?;
-        for _ in 0..WITHDRAWAL_TRIES_MAX {
-            let (withdrawal, inputs) = self.queue().withdrawal(at, reason.as_deref()).await?;
-            let answered_with = |cancelled: &Cancelled| Commit {
-                key: request.map(|request| request.answered(cancelled)),
-                ..withdrawal.clone()
-            };
-            let mut cancelled = Cancelled { run: true, inputs };
-            let with = answered_with(&cancelled);
-            match self.abort(at.session, said.clone(), with).await? {
-                Aborted::Ended => return Ok(cancelled),
-                // Some of the words were claimed meanwhile, or the user may not any more.
-                Aborted::Outdated => continue,
-                Aborted::NoneOpen => cancelled.run = false,
-            }
-            let alone = answered_with(&cancelled);
-            match self.commit_without_run(at.session, alone).await {
-                Ok(()) => return Ok(cancelled),
-                // The same, or a run has begun.
-                Err(CommitError::Conflict(conflict))
-                    if matches!(conflict.clash, Clash::Guard(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(changing("what waits").into())
     }
 
     /// Commits the events that would have been recorded with the end of the open run, if no run is
@@ -230,35 +245,6 @@ impl Runs<'_> {
         }
         let commit = commit.guard(SessionGuard::NoOpenRun(session));
         self.core.commit_work(session, commit).await.map(drop)
-    }
-
-    async fn try_cancelling(
-        &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
-        reason: Option<String>,
-        request: Option<&Request>,
-    ) -> Result<bool, Error> {
-        let agents = self.agents();
-        let (found, row) = tokio::join!(agents.find(user, target), self.store().session(session));
-        let (agent, role) = found?;
-        let row = visible(row?, agent.agent.id, user, role, session)?;
-        // The agent may be archived: work that is still under way must not be out of everybody's
-        // reach.
-        role.permits(Right::Interact)?;
-        self.access().may_command(user, agent.agent.path.as_str())?;
-        let keyed = Commit {
-            key: request.map(|request| request.answered(&true)),
-            ..Commit::new()
-        };
-        let reason = checked_reason(reason, CANCEL_REASON)?;
-        let cancelled = self.abort(row.id, reason, keyed).await? == Aborted::Ended;
-        if !cancelled {
-            // The answer is remembered: a repetition does not stop a turn that begins later.
-            self.requests().note(request, &false).await?;
-        }
-        Ok(cancelled)
     }
 
     /// Has the session's driver end the open run, in one commit with the command's own events.

@@ -2,20 +2,20 @@
 
 use super::{Error, Files, Target, UploadFile};
 use crate::boxed::boxed;
-use crate::journal::{Context, uploaded};
+use crate::journal::uploaded;
 use crate::refusals::{busy, file_not_found, session_closed};
-use crate::shared::guards::{allowed, room_for};
+use crate::shared::guards::{in_session, room_for};
 use crate::view::thread_part;
 use domain::digest::Digest;
 use domain::error_code::ErrorCode;
 use domain::file::{FILE_BYTES_MAX, File, check_media_type, check_name, full};
-use domain::id::{SessionId, Stream};
+use domain::id::SessionId;
 use domain::message::Part;
 use domain::refusal::Refusal;
 use domain::user::UserId;
 use store::{
-    AgentGuard, Clash, Commit, CommitError, Conflict, Expected, FileRow, Guard, SessionGuard,
-    SessionRow, SessionStatus,
+    AgentGuard, Clash, Commit, CommitError, Conflict, FileRow, Guard, SessionGuard, SessionRow,
+    SessionStatus,
 };
 
 impl Files<'_> {
@@ -85,10 +85,9 @@ impl Files<'_> {
             user_id: command.user,
             time: self.core.now(),
         };
-        let mut commit = uploading(&row, &row_of_file).blob(content);
-        commit
-            .guards
-            .extend(self.access().may_store(&row_of_file.user_id));
+        let commit = uploading(&row, &row_of_file)
+            .blob(content)
+            .guards(self.access().may_store(&row_of_file.user_id));
         match self.store().commit(commit).await {
             Ok(_) => Ok((row_of_file, true)),
             Err(CommitError::Conflict(conflict)) => {
@@ -201,20 +200,13 @@ fn shown_file(part: Part) -> Option<File> {
 /// Returns the commit that adds a file to a session, without its content.
 fn uploading(session: &SessionRow, row: &FileRow) -> Commit {
     let file = &row.file;
-    let user = &row.user_id;
-    let context = Context::by(user, row.time).about(session.agent, Some(session.id), None);
-    Commit::new()
+    let uploaded = uploaded(session.id, file, &row.user_id, row.time);
+    in_session(session, &row.user_id, row.time, [uploaded])
         .guard(SessionGuard::Open(session.id))
-        .guard(allowed(session.agent, user))
         .guard(SessionGuard::FileAbsent {
             session: session.id,
             digest: file.digest,
             name: file.name.clone(),
         })
         .guard(room_for(session.id, 1, file.bytes))
-        .append(
-            Stream::Session(session.id),
-            Expected::Any,
-            vec![context.event(uploaded(session.id, file, user, row.time))],
-        )
 }

@@ -12,8 +12,30 @@ use super::once::Once;
 use super::route::{FoundDestination, Routing};
 use super::{Address, Error, Messages, PostRouted, Routed};
 use crate::boxed::boxed;
+use domain::connector::ReplyRoute;
+use domain::event::InputAccepted;
+use domain::user::UserId;
+use store::OutboundMessageRow;
 
 impl Messages<'_> {
+    /// Returns what was said on both sides of a user's chat at a service after a position: the
+    /// outbound messages, and the inputs with their positions, at most `limit` of each.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn of_chat(
+        &self,
+        user: &UserId,
+        chat: &ReplyRoute,
+        after: u64,
+        limit: usize,
+    ) -> Result<(Vec<OutboundMessageRow>, Vec<(u64, InputAccepted)>), Error> {
+        let sent = self.store().outbound_messages_of_chat(chat, after, limit);
+        let said = self.store().inputs_of_chat(user, chat, after, limit);
+        Ok((sent.await?, said.await?))
+    }
+
     /// Routes words that a trigger or a connector brings, and accepts them. When this returns, they
     /// are durable and will be processed. Words under a key that was used within seven days get the
     /// same answer as then.

@@ -135,6 +135,26 @@ impl Keys<'_> {
         Ok(IssuedKey { key, row })
     }
 
+    /// Returns a key, whoever owns it; none without one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn get(&self, id: &KeyId) -> Result<Option<KeyRow>, Error> {
+        Ok(self.store().key(id).await?)
+    }
+
+    /// Returns whether a user has a key that counts, or is a sender at a connector.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn knows(&self, user: &UserId) -> Result<bool, Error> {
+        let now = self.core.clock.for_credentials();
+        Ok(self.store().keys_that_count(user, now).await? > 0
+            || !self.store().keys_of_user(user, 1).await?.is_empty())
+    }
+
     /// Returns keys ordered by id, after one of them, at most `limit`. Expired and revoked keys are
     /// included.
     ///

@@ -1,14 +1,11 @@
 //! Changes of a session as a label: rename, pin, note attributes, clear, delete.
 
-use super::once::Once;
+use super::once::Plan;
 use super::{By, Error, Request, Sessions, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
-use crate::refusals::{
-    changing, inputs_wait, run_open, session_active, session_closed, session_structured,
-};
-use crate::shared::guards::passed_limit;
-use crate::shared::guards::{allowed, has_right};
+use crate::refusals::{inputs_wait, run_open, session_active, session_closed, session_structured};
+use crate::shared::guards::{has_right, in_session};
 use crate::shared::outbound_messages::tell_of_dead;
 use domain::event::{Event, InputAccepted, InputDead, SessionCleared, SessionDeleted, Source};
 use domain::id::{SessionId, Stream};
@@ -19,10 +16,7 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use store::{
-    AgentGuard, Clash, Commit, CommitError, Conflict, Expected, Guard, QueueGuard, SessionGuard,
-    SessionRow, SessionStatus,
-};
+use store::{Commit, Expected, Guard, QueueGuard, SessionGuard, SessionRow, SessionStatus};
 
 /// The reason of a dead letter whose session was deleted while the input waited.
 const DELETED: &str = "its session was deleted";
@@ -62,33 +56,28 @@ impl Sessions<'_> {
             "attributes": changes.attributes,
         });
         let request = Request::of(by, &asked)?.map(|request| request.about(session));
-        let act = self.try_relabelling(by.user, target, session, changes, request.as_ref());
-        match self.requests().once(request.as_ref(), act).await? {
-            Once::Now(row) => Ok(row),
-            Once::Before(LabelAsItWas {
-                name,
-                pinned_at,
-                attributes,
-                updated_at,
-            }) => Ok(SessionRow {
-                name,
-                pinned_at,
-                attributes,
-                updated_at,
-                ..self.row(session).await?
-            }),
-        }
+        let plan = || self.planned_label(by.user, target, session, &changes);
+        let label = self
+            .requests()
+            .carry_out(request.as_ref(), "the session", plan)
+            .await?;
+        Ok(SessionRow {
+            name: label.name,
+            pinned_at: label.pinned_at,
+            attributes: label.attributes,
+            updated_at: label.updated_at,
+            ..self.row(session).await?
+        })
     }
 
-    async fn try_relabelling(
+    async fn planned_label(
         &self,
         user: &UserId,
         target: &Target,
         session: SessionId,
-        changes: Changes,
-        request: Option<&Request>,
-    ) -> Result<SessionRow, Error> {
-        let mut row = self.for_command(user, target, session).await?;
+        changes: &Changes,
+    ) -> Result<Plan<LabelAsItWas>, Error> {
+        let row = self.for_command(user, target, session).await?;
         let now = self.core.now();
         let label = Label {
             session,
@@ -96,46 +85,36 @@ impl Sessions<'_> {
             pinned: row.pinned_at.is_some(),
             attributes: &row.attributes,
         };
-        let events = label.change(changes, now)?;
-        for event in &events {
-            match event {
-                Event::SessionRenamed(it) => row.name.clone_from(&it.name),
-                Event::SessionPinned(it) => row.pinned_at = it.pinned.then_some(now),
-                Event::SessionAttributed(it) => {
-                    row.attributes = merge(std::mem::take(&mut row.attributes), &it.attributes)
-                }
-                _ => {}
-            }
-            row.updated_at = now;
-        }
-        let was = LabelAsItWas {
+        let events = label.change(changes.clone(), now)?;
+        let mut after = LabelAsItWas {
             name: row.name.clone(),
             pinned_at: row.pinned_at,
             attributes: row.attributes.clone(),
-            updated_at: row.updated_at,
+            updated_at: if events.is_empty() {
+                row.updated_at
+            } else {
+                now
+            },
         };
-        if events.is_empty() {
-            self.requests().note_for(user, request, &was).await?;
-            return Ok(row);
-        }
-        let context = Context::by(user, now).about(row.agent, Some(session), None);
-        let mut commit = Commit::new()
-            .guard(SessionGuard::Exists(session))
-            .guard(allowed(row.agent, user))
-            .append(
-                Stream::Session(session),
-                Expected::Any,
-                context.events(events),
-            );
-        commit.guards.extend(self.access().may_store(user));
-        commit.key = request.map(|request| request.answered(&was));
-        match self.store().commit(commit).await {
-            Ok(_) => Ok(row),
-            Err(CommitError::Conflict(conflict)) => {
-                Err(self.changed(user, target, session, conflict).await)
+        for event in &events {
+            match event {
+                Event::SessionRenamed(it) => after.name.clone_from(&it.name),
+                Event::SessionPinned(it) => after.pinned_at = it.pinned.then_some(now),
+                Event::SessionAttributed(it) => {
+                    after.attributes = merge(std::mem::take(&mut after.attributes), &it.attributes)
+                }
+                _ => {}
             }
-            Err(error) => Err(error.into()),
         }
+        let commit = if events.is_empty() {
+            Commit::new()
+        } else {
+            in_session(&row, user, now, events).guard(SessionGuard::Exists(session))
+        };
+        Ok(Plan::new(
+            commit.guards(self.access().may_store(user)),
+            after,
+        ))
     }
 
     /// Clears a chat: it points to an empty thread again. Returns its new revision. Its turns stay
@@ -155,7 +134,7 @@ impl Sessions<'_> {
         let plan = || async {
             let now = self.core.now();
             let row = self.clearable(by.user, target, session, now).await?;
-            Ok((clearing(&row, by.user, now), row.revision + 1))
+            Ok(Plan::new(clearing(&row, by.user, now), row.revision + 1))
         };
         self.requests()
             .carry_out(request.as_ref(), "the session", plan)
@@ -240,39 +219,12 @@ impl Sessions<'_> {
                 )
                 .into());
             }
-            Ok((deleting(&row, &waiting, by.user, self.core.now()), ()))
+            let commit = deleting(&row, &waiting, by.user, self.core.now());
+            Ok(Plan::new(commit, ()))
         };
         self.requests()
             .carry_out(request.as_ref(), "the session", plan)
             .await
-    }
-
-    /// Returns the reason why a commit in a session did not land, as things are now.
-    pub(super) async fn changed(
-        &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
-        conflict: Conflict,
-    ) -> Error {
-        if let Some(refusal) = passed_limit(&conflict.clash) {
-            return refusal.into();
-        }
-        match self.for_command(user, target, session).await {
-            Err(error) => error,
-            Ok(_)
-                if matches!(
-                    conflict.clash,
-                    Clash::Guard(
-                        Guard::Agent(AgentGuard::Role { .. })
-                            | Guard::Session(SessionGuard::Exists(_))
-                    )
-                ) =>
-            {
-                changing("the session").into()
-            }
-            Ok(_) => Error::unavailable(CommitError::Conflict(conflict)),
-        }
     }
 
     /// Checks whether a user may still begin a session with an agent. Used to find the reason after
@@ -309,10 +261,8 @@ fn clearing(row: &SessionRow, user: &UserId, now: Timestamp) -> Commit {
 /// since it was read.
 pub(super) fn while_idle(row: &SessionRow, event: Event, user: &UserId, now: Timestamp) -> Commit {
     let session = row.id;
-    let context = Context::by(user, now).about(row.agent, Some(session), None);
-    Commit::new()
+    in_session(row, user, now, [event])
         .guard(SessionGuard::Open(session))
-        .guard(allowed(row.agent, user))
         .guard(SessionGuard::NoOpenRun(session))
         .guard(QueueGuard::NothingWaiting {
             session,
@@ -325,11 +275,6 @@ pub(super) fn while_idle(row: &SessionRow, event: Event, user: &UserId, now: Tim
             head: row.head,
             revision: row.revision,
         })
-        .append(
-            Stream::Session(session),
-            Expected::Any,
-            vec![context.event(event)],
-        )
 }
 
 /// Returns the commit that deletes a session and puts its waiting inputs aside, if exactly these

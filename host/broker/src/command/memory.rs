@@ -1,5 +1,6 @@
 //! An agent's notes, listed and deleted, and the reading of a session on request.
 
+use super::once::Plan;
 use super::quarantine::driven;
 use super::{By, Error, Memory, Request, Target};
 use crate::boxed::boxed;
@@ -84,7 +85,7 @@ impl Memory<'_> {
         user: &UserId,
         target: &Target,
         note: NoteId,
-    ) -> Result<(Commit, ()), Error> {
+    ) -> Result<Plan<()>, Error> {
         let (row, role) = self.agents().find(user, target).await?;
         self.access().may_command(user, row.agent.path.as_str())?;
         if !row.active {
@@ -114,7 +115,7 @@ impl Memory<'_> {
             Expected::Any,
             vec![context.event(Event::NoteForgotten(forgotten))],
         );
-        Ok((commit, ()))
+        Ok(Plan::new(commit, ()))
     }
 
     /// Makes the memory agent read the unread part of a chat, as soon as the chat has no open turn.
@@ -143,7 +144,7 @@ impl Memory<'_> {
         user: &UserId,
         target: &Target,
         session: SessionId,
-    ) -> Result<(Commit, ()), Error> {
+    ) -> Result<Plan<()>, Error> {
         let row = self.sessions().for_command(user, target, session).await?;
         driven(self.core, row.id)?;
         if row.status != SessionStatus::Open {
@@ -172,6 +173,6 @@ impl Memory<'_> {
             Expected::Any,
             vec![context.event(Event::MemoryDue(due))],
         );
-        Ok((commit, ()))
+        Ok(Plan::new(commit, ()))
     }
 }

@@ -9,7 +9,6 @@ use super::arriving;
 use super::once::Once;
 use super::queue::QueueChange;
 use super::route::Route;
-use super::sessions::allowed;
 use super::{By, Error, InputReceipt, Messages, PostMessage, QueueSaid, Request};
 use crate::boxed::boxed;
 use crate::core::fresh;
@@ -18,6 +17,7 @@ use crate::refusals::{
     busy, changing, queue_full, session_closed, session_expired, session_full, session_not_found,
     too_large,
 };
+use crate::shared::guards::allowed;
 use crate::shared::runs::load_run;
 use domain::delegate::Priority;
 use domain::event::{Event, InputAccepted, InputsDropped};

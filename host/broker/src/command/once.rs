@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
-use store::{AgentRow, Commit, CommitError, Committed, Guard, RememberedRequest};
+use store::{AgentRow, Commit, CommitError, Committed, RememberedRequest};
 
 /// Number of times that a command is planned while others change the same thing at the same time.
 const TRIES_MAX: u32 = 8;
@@ -111,6 +111,42 @@ pub(super) struct AsItWas {
     pub(super) role: AgentRole,
 }
 
+/// The effect of a command, as its rules decide it from the present state.
+pub(super) struct Plan<T> {
+    commit: Commit,
+    answer: T,
+    /// The session that gets work by it.
+    wakes: Option<SessionId>,
+}
+
+impl<T> Plan<T> {
+    /// Plans a commit, which stores nothing if it has neither events nor a key.
+    pub(super) fn new(commit: Commit, answer: T) -> Self {
+        Self {
+            commit,
+            answer,
+            wakes: None,
+        }
+    }
+
+    /// Plans a commit that gives a session work.
+    pub(super) fn waking(self, session: SessionId) -> Self {
+        Self {
+            wakes: Some(session),
+            ..self
+        }
+    }
+
+    /// Has the commit remember the answer under the request's key, if it has one.
+    pub(super) fn keyed(mut self, request: Option<&Request>) -> Self
+    where
+        T: Serialize,
+    {
+        self.commit.key = request.map(|request| request.answered(&self.answer));
+        self
+    }
+}
+
 impl Requests<'_> {
     /// Executes an action once. If the same request executed it before, or does so at this moment,
     /// its answer is returned instead.
@@ -133,9 +169,8 @@ impl Requests<'_> {
         self.unless_done(Some(request), act).await
     }
 
-    /// Executes a command once: commits the events that `plan` returns, with its answer under the
-    /// request's key. If others change `what` at the same time it is planned again, which finds the
-    /// reason for a refusal.
+    /// Executes a command once: its plan is committed with its answer under the request's key. See
+    /// [`Self::attempt`].
     pub(super) async fn carry_out<T, F>(
         &self,
         request: Option<&Request>,
@@ -144,19 +179,41 @@ impl Requests<'_> {
     ) -> Result<T, Error>
     where
         T: Serialize + DeserializeOwned + Send,
-        F: Future<Output = Result<(Commit, T), Error>> + Send,
+        F: Future<Output = Result<Plan<T>, Error>> + Send,
     {
-        let act = async {
-            for _ in 0..TRIES_MAX {
-                let (mut commit, answer) = plan().await?;
-                commit.key = request.map(|request| request.answered(&answer));
-                if lands(self.store().commit(commit).await)? {
-                    return Ok(answer);
-                }
-            }
-            Err(changing(what).into())
-        };
+        let act = self.attempt(what, || async { Ok(plan().await?.keyed(request)) });
         self.once(request, act).await.map(Once::either)
+    }
+
+    /// Runs a command: it is planned from the present state, and its plan is committed. If others
+    /// change `what` at the same time it is planned again, which finds the reason for a refusal.
+    pub(super) async fn attempt<T, F>(
+        &self,
+        what: &'static str,
+        plan: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, Error>
+    where
+        T: Send,
+        F: Future<Output = Result<Plan<T>, Error>> + Send,
+    {
+        for _ in 0..TRIES_MAX {
+            let Plan {
+                commit,
+                answer,
+                wakes,
+            } = plan().await?;
+            if commit.appends.is_empty() && commit.key.is_none() {
+                return Ok(answer);
+            }
+            let committed = match wakes {
+                Some(session) => self.core.commit_work(session, commit).await,
+                None => self.store().commit(commit).await,
+            };
+            if lands(committed)? {
+                return Ok(answer);
+            }
+        }
+        Err(changing(what).into())
     }
 
     /// Executes an action once, without a check beforehand. For commands that only their commit,
@@ -212,33 +269,10 @@ impl Requests<'_> {
         request: Option<&Request>,
         reply: &impl Serialize,
     ) -> Result<(), Error> {
-        self.note_under(Vec::new(), request, reply).await
-    }
-
-    /// Remembers a request that changed nothing, unless stored bytes are at a limit. Not for
-    /// commands that end something: those are always recorded ([`Self::note`]).
-    pub(super) async fn note_for(
-        &self,
-        user: &UserId,
-        request: Option<&Request>,
-        reply: &impl Serialize,
-    ) -> Result<(), Error> {
-        let guards = self.access().may_store(user).collect();
-        self.note_under(guards, request, reply).await
-    }
-
-    async fn note_under(
-        &self,
-        guards: Vec<Guard>,
-        request: Option<&Request>,
-        reply: &impl Serialize,
-    ) -> Result<(), Error> {
-        let Some(request) = request else {
-            return Ok(());
-        };
-        let mut commit = Commit::new().key(request.answered(reply));
-        commit.guards = guards;
-        self.store().commit(commit).await?;
+        if let Some(request) = request {
+            let commit = Commit::new().key(request.answered(reply));
+            self.store().commit(commit).await?;
+        }
         Ok(())
     }
 

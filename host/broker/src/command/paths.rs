@@ -176,51 +176,45 @@ impl Paths<'_> {
             by,
             &json!({ "cancel_all": target.named(), "reason": reason }),
         )?;
-        let act = Box::pin(self.stop_all(by.user, target, reason, request.as_ref()));
-        Ok(self.requests().once(request.as_ref(), act).await?.either())
-    }
-
-    async fn stop_all(
-        &self,
-        user: &UserId,
-        target: &Target,
-        reason: Option<String>,
-        request: Option<&Request>,
-    ) -> Result<u64, Error> {
-        let (row, role) = self.agents().find(user, target).await?;
-        self.access().may_command(user, row.agent.path.as_str())?;
-        role.permits(Right::Interact)?;
-        let reason = checked_reason(reason, "User cancelled")?;
-        // All of them: a limit here would count the turns of other users against this one's.
-        let running = self
-            .store()
-            .sessions_running_of(row.agent.id, usize::MAX)
-            .await?;
-        let within_reach: Vec<SessionId> = running
-            .into_iter()
-            .filter(|(_, whose)| role.sees_all_sessions() || whose == user)
-            .map(|(session, _)| session)
-            // A session in quarantine does not progress, and has no driver that could stop a turn.
-            .filter(|session| !self.core.quarantine.has(*session))
-            .take(RUNS_STOPPED_MAX)
-            .collect();
-        let agent = Target::Agent(row.agent.id);
-        let mut stopped = 0;
-        for session in within_reach {
-            // A session may have been put there while others were being stopped.
-            if self.core.quarantine.has(session) {
-                continue;
-            }
-            // With the waiting words, so that none of them begins a turn.
-            let cancelled = self
-                .runs()
-                .cancel_with_waiting(user.into(), &agent, session, Some(reason.clone()))
+        let act = async {
+            let (row, role) = self.agents().find(by.user, target).await?;
+            self.access()
+                .may_command(by.user, row.agent.path.as_str())?;
+            role.permits(Right::Interact)?;
+            let reason = checked_reason(reason, "User cancelled")?;
+            // All of them: a limit here would count the turns of other users against this one's.
+            let running = self
+                .store()
+                .sessions_running_of(row.agent.id, usize::MAX)
                 .await?;
-            stopped += u64::from(cancelled.run);
-        }
-        // The answer is remembered: a repetition does not stop turns that begin later.
-        self.requests().note(request, &stopped).await?;
-        Ok(stopped)
+            let within_reach: Vec<SessionId> = running
+                .into_iter()
+                .filter(|(_, whose)| role.sees_all_sessions() || whose == by.user)
+                .map(|(session, _)| session)
+                // A session in quarantine does not progress, and has no driver that could stop a
+                // turn.
+                .filter(|session| !self.core.quarantine.has(*session))
+                .take(RUNS_STOPPED_MAX)
+                .collect();
+            let agent = Target::Agent(row.agent.id);
+            let mut stopped = 0;
+            for session in within_reach {
+                // A session may have been put there while others were being stopped.
+                if self.core.quarantine.has(session) {
+                    continue;
+                }
+                // With the waiting words, so that none of them begins a turn.
+                let cancelled = self
+                    .runs()
+                    .cancel_with_waiting(by.user.into(), &agent, session, Some(reason.clone()))
+                    .await?;
+                stopped += u64::from(cancelled.run);
+            }
+            // The answer is remembered: a repetition does not stop turns that begin later.
+            self.requests().note(request.as_ref(), &stopped).await?;
+            Ok(stopped)
+        };
+        Ok(self.requests().once(request.as_ref(), act).await?.either())
     }
 
     fn entry(&self, living: LivingAgent) -> PathEntry {

@@ -1,14 +1,13 @@
 //! Commands on a session's queue: configure it, list it, withdraw inputs.
 
-use super::once::lands;
+use super::once::Plan;
 use super::reason::check_reason;
 use super::route::Route;
 use super::{By, Error, Queue, Request, Target};
 use crate::boxed::boxed;
 use crate::journal::Context;
 use crate::refusals::{input_not_found, input_not_waiting, input_not_words, session_closed};
-use crate::shared::guards::allowed;
-use crate::shared::guards::passed_limit;
+use crate::shared::guards::{allowed, in_session};
 use domain::event::{Event, InputAccepted, InputCancelled, QueueConfigured};
 use domain::id::{InputId, RunId, SessionId, Stream, TurnId};
 use domain::limits::WAITING_INPUTS_MAX;
@@ -19,7 +18,7 @@ use domain::user::UserId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::{
-    Commit, CommitError, Expected, Guard, InputState, QueueGuard, SessionGuard, SessionRow,
+    Commit, Expected, Guard, InputState, QueueGuard, SessionGuard, SessionRow, SessionStatus,
 };
 
 /// The queue settings of a session: its own, and those in force.
@@ -156,33 +155,25 @@ impl Queue<'_> {
         } = at;
         // One change of the settings at a time.
         let _in_turn = self.core.in_turn(session).await;
-        let row = self.sessions().for_command(user, target, session).await?;
-        let now = self.core.now();
-        let queue = change.applied(row.queue);
-        let context = Context::by(user, now).about(row.agent, Some(session), None);
-        let event = context.event(Event::QueueConfigured(QueueConfigured {
-            session,
-            queue,
-            time: now,
-        }));
-        let mut commit = Commit::new()
-            .guard(SessionGuard::Open(session))
-            .guard(allowed(row.agent, user))
-            .append(Stream::Session(session), Expected::Any, vec![event]);
-        commit.guards.extend(self.access().may_store(user));
-        let configured = Configured { queue, route };
-        commit.key = request.map(|request| request.answered(&configured));
-        match self.store().commit(commit).await {
-            Ok(_) => Ok(configured),
-            Err(CommitError::Conflict(conflict)) => {
-                // A user who lost the right to it gets that error instead.
-                self.sessions().for_command(user, target, session).await?;
-                Err(passed_limit(&conflict.clash)
-                    .unwrap_or_else(session_closed)
-                    .into())
+        let plan = || async {
+            let row = self.sessions().for_command(user, target, session).await?;
+            if row.status != SessionStatus::Open {
+                return Err(session_closed().into());
             }
-            Err(error) => Err(error.into()),
-        }
+            let now = self.core.now();
+            let queue = change.applied(row.queue);
+            let configured = Event::QueueConfigured(QueueConfigured {
+                session,
+                queue,
+                time: now,
+            });
+            let commit = in_session(&row, user, now, [configured])
+                .guard(SessionGuard::Open(session))
+                .guards(self.access().may_store(user));
+            let route = route.clone();
+            Ok(Plan::new(commit, Configured { queue, route }).keyed(request))
+        };
+        self.requests().attempt("the session", plan).await
     }
 
     pub(super) fn said(&self, said: QueueOverride) -> QueueSaid {
@@ -272,47 +263,26 @@ impl Queue<'_> {
             by,
             &json!({ "cancel_input": input, "target": target.named(), "reason": reason }),
         )?;
-        let at = NamedSession {
-            user: by.user,
-            target,
-            session,
-        };
-        let act = self.try_cancelling(at, input, reason, request.as_ref());
-        let cancelled = self.requests().once(request.as_ref(), act).await?.either();
-        self.input(by.user, target, session, cancelled).await
-    }
-
-    async fn try_cancelling(
-        &self,
-        at: NamedSession<'_>,
-        input: InputId,
-        reason: Option<String>,
-        request: Option<&Request>,
-    ) -> Result<InputId, Error> {
-        let NamedSession {
-            user,
-            target,
-            session,
-        } = at;
         check_reason(reason.as_deref())?;
-        let row = self.reachable(user, target, session).await?;
-        let InputView {
-            accepted, state, ..
-        } = self.input(user, target, session, input).await?;
-        if !accepted.source.is_words() {
-            return Err(input_not_words().into());
-        }
-        if state != InputState::Waiting {
-            return Err(input_not_waiting(&state).into());
-        }
-        let mut commit = self.cancelling(user, &row, &[input], reason.as_deref());
-        commit.key = request.map(|request| request.answered(&input));
-        if lands(self.core.commit_work(session, commit).await)? {
-            return Ok(input);
-        }
-        self.reachable(user, target, session).await?;
-        let now = self.input(user, target, session, input).await?;
-        Err(input_not_waiting(&now.state).into())
+        let plan = || async {
+            let row = self.reachable(by.user, target, session).await?;
+            let InputView {
+                accepted, state, ..
+            } = self.input(by.user, target, session, input).await?;
+            if !accepted.source.is_words() {
+                return Err(input_not_words().into());
+            }
+            if state != InputState::Waiting {
+                return Err(input_not_waiting(&state).into());
+            }
+            let commit = self.cancelling(by.user, &row, &[input], reason.as_deref());
+            Ok(Plan::new(commit, input).waking(session))
+        };
+        let cancelled = self
+            .requests()
+            .carry_out(request.as_ref(), "the input", plan)
+            .await?;
+        self.input(by.user, target, session, cancelled).await
     }
 
     /// Returns the commit that withdraws all words that wait in a session now, and these words. It

@@ -34,7 +34,7 @@ impl Access<'_> {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn clearance(&self, user: &UserId) -> Result<Clearance, ReadError> {
+    pub(crate) async fn clearance(&self, user: &UserId) -> Result<Clearance, ReadError> {
         let sees: &(dyn Fn(&str) -> bool + Sync) = &|path| self.may_see(user, path);
         let rules = self.is_ruled(user).then_some(sees);
         self.store().clearance(user, rules).await

@@ -1,20 +1,18 @@
 //! Commands on sessions: show one, list them, save a half-filled widget.
 
+use super::once::Plan;
 use super::{Error, SessionView, Sessions, Target};
 use crate::boxed::boxed;
-use crate::journal::Context;
 use crate::refusals::{
-    agent_archived, conversation_taken, not_suspended, session_closed, session_not_found,
-    session_purged,
+    agent_archived, conversation_taken, not_suspended, session_not_found, session_purged,
 };
 use crate::shared::error::invalid;
-pub(super) use crate::shared::guards::allowed;
-use crate::shared::guards::passed_limit;
+use crate::shared::guards::in_session;
 use crate::shared::runs::load_run;
 use domain::agent::Agent;
 use domain::agent::milestones::questions;
 use domain::event::{Event, Recorded, UiSaved};
-use domain::id::{AgentId, ConversationId, OperationId, SessionId, Stream};
+use domain::id::{AgentId, ConversationId, OperationId, SessionId};
 use domain::refusal::Refusal;
 use domain::role::{AgentRole, Right};
 use domain::run::{Open, Run};
@@ -22,8 +20,8 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use serde_json::Value;
 use store::{
-    Addressee, AgentRow, Commit, CommitError, Door, Expected, HistoryFilter, SessionFilter,
-    SessionGuard, SessionRow, SessionStatus, UserSessionFilter,
+    Addressee, AgentRow, Door, HistoryFilter, SessionFilter, SessionGuard, SessionRow,
+    SessionStatus, UserSessionFilter,
 };
 
 /// The largest saved state of a half-filled widget, in bytes of JSON.
@@ -239,6 +237,16 @@ impl Sessions<'_> {
         }
     }
 
+    /// Returns the agent of a session; none without such a session.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn agent_of(&self, session: SessionId) -> Result<Option<AgentId>, Error> {
+        let row = self.store().session(session).await?;
+        Ok(row.map(|row| row.agent))
+    }
+
     /// Returns a session, whoever may see it.
     pub(super) async fn row(&self, session: SessionId) -> Result<SessionRow, Error> {
         let row = self.store().session(session).await?;
@@ -355,57 +363,39 @@ impl Sessions<'_> {
         call: OperationId,
         partial_state: Value,
     ) -> Result<SessionView, Error> {
-        let row = self.for_command(user, target, session).await?;
         if partial_state.to_string().len() > PARTIAL_STATE_BYTES_MAX {
             return Err(invalid(
                 format!("at most {PARTIAL_STATE_BYTES_MAX} bytes are kept"),
                 "/widget_partial_state",
             ));
         }
-        let (row, agent) = self.visible(user, target, row.id).await?;
-        let waits = agent
-            .active_session
-            .iter()
-            .filter(|active| active.session_id == row.id);
-        if !waits
-            .flat_map(|active| active.phase.pending())
-            .any(|action| action.tool_call_id == call)
-        {
-            return Err(not_suspended().at("/tool_call_id").into());
-        }
-        let now = self.core.now();
-        let saved = UiSaved {
-            session,
-            tool_call_id: call,
-            partial_state,
-            time: now,
+        let plan = || async {
+            self.for_command(user, target, session).await?;
+            let (row, agent) = self.visible(user, target, session).await?;
+            let waits = agent
+                .active_session
+                .iter()
+                .filter(|active| active.session_id == row.id);
+            if !waits
+                .flat_map(|active| active.phase.pending())
+                .any(|action| action.tool_call_id == call)
+            {
+                return Err(not_suspended().at("/tool_call_id").into());
+            }
+            let now = self.core.now();
+            let saved = Event::UiSaved(UiSaved {
+                session,
+                tool_call_id: call,
+                partial_state: partial_state.clone(),
+                time: now,
+            });
+            let commit = in_session(&row, user, now, [saved])
+                .guard(SessionGuard::Open(session))
+                .guards(self.access().may_store(user));
+            Ok(Plan::new(commit, row.agent))
         };
-        let context = Context::by(user, now).about(row.agent, Some(session), None);
-        let mut commit = Commit::new()
-            .guard(SessionGuard::Open(session))
-            .guard(allowed(row.agent, user))
-            .append(
-                Stream::Session(session),
-                Expected::Any,
-                vec![context.event(Event::UiSaved(saved))],
-            );
-        commit.guards.extend(self.access().may_store(user));
-        match self.store().commit(commit).await {
-            Ok(_) => {
-                self.get(user, &Target::Agent(row.agent), session, None)
-                    .await
-            }
-            Err(CommitError::Conflict(conflict)) => {
-                if let Some(refusal) = passed_limit(&conflict.clash) {
-                    return Err(refusal.into());
-                }
-                // A user who lost the right to it gets that error instead.
-                self.for_command(user, &Target::Agent(row.agent), session)
-                    .await?;
-                Err(session_closed().into())
-            }
-            Err(error) => Err(error.into()),
-        }
+        let agent = self.requests().attempt("the session", plan).await?;
+        self.get(user, &Target::Agent(agent), session, None).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::driver_answer::answered;
 use super::labels::while_idle;
-use super::once::{Once, lands};
+use super::once::{Once, Plan};
 use super::quarantine::driven;
 use super::route::{Answered, Routing};
 use super::switch_origin::{Leaving, SWITCHED_FROM, SwitchOrigin};
@@ -12,16 +12,15 @@ use super::{
 };
 use crate::boxed::boxed;
 use crate::come_back::{ComeBack, Returned};
-use crate::journal::Context;
 use crate::refusals::{
     agent_not_found, changing, not_switched, run_open, run_open_there, session_closed,
     session_structured,
 };
 use crate::shared::error::invalid;
-use crate::shared::guards::allowed;
+use crate::shared::guards::in_session;
 use crate::signal::Signal;
 use domain::event::{Event, SessionAttributed};
-use domain::id::{AgentId, SessionId, Stream};
+use domain::id::{AgentId, SessionId};
 use domain::message::Part;
 use domain::message_labels::MessageLabels;
 use domain::queue::QueueOverride;
@@ -30,11 +29,8 @@ use domain::time::Timestamp;
 use domain::user::UserId;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use store::{Commit, CommitError, Expected, SessionGuard, SessionRow, SessionStatus};
+use store::{Commit, SessionGuard, SessionRow, SessionStatus};
 use tokio::sync::oneshot;
-
-/// Number of tries of a switch while others change the session at the same time.
-const TRIES_MAX: u32 = 5;
 
 /// A switch to another agent.
 #[derive(Debug, Clone)]
@@ -96,33 +92,30 @@ impl Switches<'_> {
             "content": switch.content,
         });
         let request = Request::of(by, &asked)?;
-        let act = self.try_going(by.user, target, session, switch, request.as_ref());
+        let act = async {
+            let from = self
+                .sessions()
+                .for_command(by.user, target, session)
+                .await?;
+            require_chat(&from, "only chats are switched from")?;
+            let leaving = Leaving {
+                session: from.id,
+                agent: from.agent,
+            };
+            match switch.content {
+                Some(content) => {
+                    self.say_there(by.user, leaving, switch.agent, content, request.as_ref())
+                        .await
+                }
+                None => {
+                    self.go_there(by.user, leaving, switch.agent, request.as_ref())
+                        .await
+                }
+            }
+        };
         match self.requests().once(request.as_ref(), act).await? {
             Once::Now(switched) => Ok(switched),
             Once::Before(before) => self.switched_before(before).await,
-        }
-    }
-
-    async fn try_going(
-        &self,
-        user: &UserId,
-        target: &Target,
-        session: SessionId,
-        switch: Switch,
-        request: Option<&Request>,
-    ) -> Result<Switched, Error> {
-        let from = self.sessions().for_command(user, target, session).await?;
-        require_chat(&from, "only chats are switched from")?;
-        let leaving = Leaving {
-            session: from.id,
-            agent: from.agent,
-        };
-        match switch.content {
-            Some(content) => {
-                self.say_there(user, leaving, switch.agent, content, request)
-                    .await
-            }
-            None => self.go_there(user, leaving, switch.agent, request).await,
         }
     }
 
@@ -189,35 +182,27 @@ impl Switches<'_> {
             return self.open_there(user, leaving, agent, request).await;
         };
         let agent = self.sessions().row(there).await?.agent;
-        let switched = Switched {
+        let remembered = json!({ "went_to": there });
+        let plan = || async {
+            let target = Target::Agent(agent);
+            let row = self.sessions().for_command(user, &target, there).await?;
+            let now = self.core.now();
+            let commit = match leaving.to(&row, None, now)? {
+                None => Commit::new(),
+                // Later messages could not be told apart from those of the turn in progress.
+                Some(_) if self.is_at_work(&row, now).await? => return Err(run_open_there().into()),
+                Some(noted) => while_idle(&row, noted, user, now),
+            };
+            let commit = commit.guards(self.access().may_store(user));
+            Ok(Plan::new(commit, remembered.clone()).keyed(request))
+        };
+        self.requests().attempt("the session", plan).await?;
+        Ok(Switched {
             agent,
             session: there,
             is_new: false,
             said: None,
-        };
-        let remembered = json!({ "went_to": there });
-        for _ in 0..TRIES_MAX {
-            let row = self
-                .sessions()
-                .for_command(user, &Target::Agent(agent), there)
-                .await?;
-            let now = self.core.now();
-            let Some(noted) = leaving.to(&row, None, now)? else {
-                self.requests().note_for(user, request, &remembered).await?;
-                return Ok(switched);
-            };
-            // Later messages could not be told apart from those of the turn in progress.
-            if self.is_at_work(&row, now).await? {
-                return Err(run_open_there().into());
-            }
-            let mut commit = while_idle(&row, noted, user, now);
-            commit.guards.extend(self.access().may_store(user));
-            commit.key = request.map(|request| request.answered(&remembered));
-            if lands(self.store().commit(commit).await)? {
-                return Ok(switched);
-            }
-        }
-        Err(changing("the session").into())
+        })
     }
 
     async fn open_there(
@@ -265,58 +250,52 @@ impl Switches<'_> {
         session: SessionId,
     ) -> Result<Returned, Error> {
         let request = Request::of(by, &json!({ "return": session, "target": target.named() }))?;
-        let act = self.try_going_back(by, target, session, request.clone());
+        let act = async {
+            let row = self
+                .sessions()
+                .for_command(by.user, target, session)
+                .await?;
+            let outcome = SwitchOrigin::of(&row).ok_or_else(not_switched)?;
+            let back_at = Target::Agent(outcome.agent_id);
+            let origin = self
+                .sessions()
+                .for_command(by.user, &back_at, outcome.session_id)
+                .await?;
+            require_chat(&origin, "only chats are returned to")?;
+            driven(self.core, origin.id)?;
+            if self.is_at_work(&row, self.core.now()).await? {
+                return Err(run_open().into());
+            }
+            let first_message = self.first_since(row.id, &outcome).await?;
+            let said = row.head.filter(|_| row.head_message >= first_message);
+            let Some(head) = said else {
+                return self
+                    .return_with_nothing(by, &row, &origin, request.as_ref())
+                    .await;
+            };
+            let agent = self.store().agent(row.agent).await?;
+            let agent = agent.ok_or_else(|| agent_not_found(&row.agent.to_string()))?;
+            let back = ComeBack {
+                by: by.user.clone(),
+                session: row.id,
+                agent: row.agent,
+                definition: agent.agent.definition.0.clone(),
+                head,
+                last_message: row.head_message,
+                first_message,
+                attribute: SWITCHED_FROM,
+            };
+            let (done, begun) = oneshot::channel();
+            let signal = Signal::BringBack {
+                back: Box::new(back),
+                with_key: store::api_key_here(),
+                request: request.clone(),
+                done,
+            };
+            self.core.signal(origin.id, signal).await;
+            answered(self.core, begun).await
+        };
         Ok(self.requests().once(request.as_ref(), act).await?.either())
-    }
-
-    async fn try_going_back(
-        &self,
-        by: By<'_>,
-        target: &Target,
-        session: SessionId,
-        request: Option<Request>,
-    ) -> Result<Returned, Error> {
-        let row = self
-            .sessions()
-            .for_command(by.user, target, session)
-            .await?;
-        let outcome = SwitchOrigin::of(&row).ok_or_else(not_switched)?;
-        let back_at = Target::Agent(outcome.agent_id);
-        let origin = self
-            .sessions()
-            .for_command(by.user, &back_at, outcome.session_id)
-            .await?;
-        require_chat(&origin, "only chats are returned to")?;
-        driven(self.core, origin.id)?;
-        if self.is_at_work(&row, self.core.now()).await? {
-            return Err(run_open().into());
-        }
-        let first_message = self.first_since(row.id, &outcome).await?;
-        let said = row.head.filter(|_| row.head_message >= first_message);
-        let Some(head) = said else {
-            return self.return_with_nothing(by, &row, &origin, request).await;
-        };
-        let agent = self.store().agent(row.agent).await?;
-        let agent = agent.ok_or_else(|| agent_not_found(&row.agent.to_string()))?;
-        let back = ComeBack {
-            by: by.user.clone(),
-            session: row.id,
-            agent: row.agent,
-            definition: agent.agent.definition.0.clone(),
-            head,
-            last_message: row.head_message,
-            first_message,
-            attribute: SWITCHED_FROM,
-        };
-        let (done, begun) = oneshot::channel();
-        let signal = Signal::BringBack {
-            back: Box::new(back),
-            with_key: store::api_key_here(),
-            request,
-            done,
-        };
-        self.core.signal(origin.id, signal).await;
-        answered(self.core, begun).await
     }
 
     /// Takes a user back who said nothing meanwhile: there is nothing to be summarised.
@@ -325,41 +304,31 @@ impl Switches<'_> {
         by: By<'_>,
         row: &SessionRow,
         origin: &SessionRow,
-        request: Option<Request>,
+        request: Option<&Request>,
     ) -> Result<Returned, Error> {
-        let now = self.core.now();
-        let left = Event::SessionAttributed(SessionAttributed {
-            session: row.id,
-            attributes: Map::from_iter([(SWITCHED_FROM.to_owned(), Value::Null)]),
-            time: now,
-        });
-        let returned = Returned {
-            agent: origin.agent,
-            session: origin.id,
-            run: None,
+        let plan = || async {
+            let target = Target::Agent(row.agent);
+            let row = self
+                .sessions()
+                .for_command(by.user, &target, row.id)
+                .await?;
+            let now = self.core.now();
+            let left = Event::SessionAttributed(SessionAttributed {
+                session: row.id,
+                attributes: Map::from_iter([(SWITCHED_FROM.to_owned(), Value::Null)]),
+                time: now,
+            });
+            let returned = Returned {
+                agent: origin.agent,
+                session: origin.id,
+                run: None,
+            };
+            let commit = in_session(&row, by.user, now, [left])
+                .guard(SessionGuard::Exists(row.id))
+                .guards(self.access().may_store(by.user));
+            Ok(Plan::new(commit, returned).keyed(request))
         };
-        let context = Context::by(by.user, now).about(row.agent, Some(row.id), None);
-        let mut commit = Commit::new()
-            .guard(SessionGuard::Exists(row.id))
-            .guard(allowed(row.agent, by.user))
-            .append(
-                Stream::Session(row.id),
-                Expected::Any,
-                vec![context.event(left)],
-            );
-        commit.guards.extend(self.access().may_store(by.user));
-        commit.key = request.map(|request| request.answered(&returned));
-        match self.store().commit(commit).await {
-            Ok(_) => Ok(returned),
-            Err(CommitError::Conflict(conflict)) => {
-                let target = Target::Agent(row.agent);
-                Err(self
-                    .sessions()
-                    .changed(by.user, &target, row.id, conflict)
-                    .await)
-            }
-            Err(error) => Err(error.into()),
-        }
+        self.requests().attempt("the session", plan).await
     }
 }
 

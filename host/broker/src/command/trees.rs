@@ -1,5 +1,6 @@
 //! The tree of turns: show a turn or a session's tree, compare two threads, fork a session.
 
+use super::once::Plan;
 use super::opening::check_label;
 use super::{By, Error, Request, SessionView, Sessions, Target, Transcripts};
 use crate::boxed::boxed;
@@ -9,14 +10,22 @@ use crate::refusals::{changing, session_not_found, thread_empty, threads_apart, 
 use crate::shared::error::invalid;
 use crate::shared::guards::allowed;
 use domain::event::{Event, SessionOpened};
-use domain::id::{AgentId, SessionId, Stream, TurnId};
-use domain::message::MessageId;
+use domain::id::{AgentId, RunId, SessionId, Stream, TurnId};
+use domain::message::{Message, MessageId};
 use domain::user::UserId;
 use serde_json::json;
-use store::{AgentGuard, Commit, Expected, Parting, SeenTurn, SessionGuard, SessionRow, TreeTurn};
+use std::ops::RangeInclusive;
+use store::{
+    AgentGuard, Commit, Expected, OutboundMessageRow, Parting, SeenTurn, SessionGuard, SessionRow,
+    TreeTurn,
+};
 
 /// Number of turns that each of two compared threads may have after they part.
 pub const DIFF_TURNS_MAX: usize = 1_000;
+/// Outbound messages that are shown with one turn.
+const OUTBOUND_MESSAGES_SHOWN_MAX: usize = 100;
+/// The same with each turn of a tree.
+const OUTBOUND_MESSAGES_LISTED_MAX: usize = 10;
 
 /// The place where a fork begins, and the settings of the new session.
 #[derive(Debug, Clone, Default)]
@@ -41,21 +50,78 @@ pub enum Other {
 }
 
 impl Transcripts<'_> {
-    /// Returns a turn that a user sees through any of their sessions.
+    /// Returns a turn that a user sees through any of their sessions, and what was sent to chats in
+    /// it.
     ///
     /// # Errors
     /// There is no such turn, or they do not see it.
     #[boxed]
-    pub async fn turn(&self, user: &UserId, turn: TurnId) -> Result<SeenTurn, Error> {
+    pub async fn turn(
+        &self,
+        user: &UserId,
+        turn: TurnId,
+    ) -> Result<(SeenTurn, Vec<OutboundMessageRow>), Error> {
         let clearance = self.access().clearance(user).await?;
         let seen = self.store().seen_turn(&clearance, None, turn).await?;
-        seen.ok_or_else(|| turn_not_found(turn).into())
+        let seen = seen.ok_or_else(|| turn_not_found(turn))?;
+        let runs = [seen.turn.node.run];
+        let sent = self
+            .store()
+            .outbound_messages_of_runs(&runs, OUTBOUND_MESSAGES_SHOWN_MAX);
+        Ok((seen, sent.await?))
+    }
+
+    /// Returns the agent and session in which a turn was made, whoever sees it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn session_of(&self, turn: TurnId) -> Result<Option<(AgentId, SessionId)>, Error> {
+        Ok(self.store().session_of_turn(turn).await?)
+    }
+
+    /// Returns the last turn and message of the thread that a session began with; none of one that
+    /// began empty.
+    ///
+    /// # Errors
+    /// There is no such session.
+    #[boxed]
+    pub async fn base(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+    ) -> Result<Option<(TurnId, MessageId)>, Error> {
+        let (row, _) = self.sessions().visible(user, target, session).await?;
+        let Some(base) = row.base else {
+            return Ok(None);
+        };
+        let turn = self.store().turn(base).await?;
+        Ok(Some((base, turn.map_or(0, |turn| turn.last_message))))
+    }
+
+    /// Returns these messages of a session's thread, as it ends with a turn.
+    ///
+    /// # Errors
+    /// There is no such session.
+    #[boxed]
+    pub async fn thread(
+        &self,
+        user: &UserId,
+        target: &Target,
+        session: SessionId,
+        head: Option<TurnId>,
+        messages: RangeInclusive<MessageId>,
+    ) -> Result<Vec<Message>, Error> {
+        self.sessions().visible(user, target, session).await?;
+        let (first, last) = messages.into_inner();
+        Ok(self.store().messages(head, first, last).await?)
     }
 
     /// Returns the turns of a session's tree that a user sees, each after its parent, after one of
     /// them.
     ///
-    /// An empty thread has no turns.
+    /// An empty thread has no turns. What was sent to chats in the turns is returned with them.
     ///
     /// # Errors
     /// There is no such session.
@@ -67,15 +133,19 @@ impl Transcripts<'_> {
         session: SessionId,
         after: Option<TurnId>,
         limit: usize,
-    ) -> Result<Vec<TreeTurn>, Error> {
+    ) -> Result<(Vec<TreeTurn>, Vec<OutboundMessageRow>), Error> {
         let (row, _) = self.sessions().visible(user, target, session).await?;
-        match row.head {
-            Some(head) => {
-                let clearance = self.access().clearance(user).await?;
-                Ok(self.store().tree(&clearance, head, after, limit).await?)
-            }
-            None => Ok(Vec::new()),
-        }
+        let Some(head) = row.head else {
+            return Ok((Vec::new(), Vec::new()));
+        };
+        let clearance = self.access().clearance(user).await?;
+        let turns = self.store().tree(&clearance, head, after, limit).await?;
+        let runs: Vec<RunId> = turns.iter().map(|turn| turn.node.run).collect();
+        let sent = self
+            .store()
+            .outbound_messages_of_runs(&runs, OUTBOUND_MESSAGES_LISTED_MAX);
+        let sent = sent.await?;
+        Ok((turns, sent))
     }
 
     /// Returns the place where the thread of a session and another one part.
@@ -162,7 +232,7 @@ impl Transcripts<'_> {
         target: &Target,
         session: SessionId,
         fork: &Fork,
-    ) -> Result<(Commit, (AgentId, SessionId)), Error> {
+    ) -> Result<Plan<(AgentId, SessionId)>, Error> {
         let row = self.sessions().for_words(user, target, session).await?;
         check_label(fork.name.as_deref())?;
         self.models()
@@ -196,7 +266,7 @@ impl Transcripts<'_> {
                 vec![context.event(Event::SessionOpened(opened))],
             );
         commit.guards.extend(self.access().may_open(user, now));
-        Ok((commit, (agent, forked)))
+        Ok(Plan::new(commit, (agent, forked)))
     }
 
     /// Returns the turn from which a fork continues, and a session that shows it to the user.

@@ -5,7 +5,6 @@ use super::calls::{Offer, is_of_model, object_of};
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
-use super::resolve::RequestingStep;
 use super::scope::{Scope, failed, simply};
 use super::state::Driver;
 use crate::performance::result::{CommitExtras, WantedCall};
@@ -18,7 +17,6 @@ use domain::operation::{CommandCall, Continuation, Operation, Pause, Performer};
 use domain::ruling::TOOL_CALL;
 use domain::run::Open;
 use domain::run::decide::Resolved;
-use domain::run::intake::Intake;
 use domain::skill::{BASH, COMMAND_BYTES_MAX, COMMAND_MS_MAX, is_left};
 use domain::step::Call;
 use domain::tool::EffectClass;
@@ -137,31 +135,8 @@ impl SessionContext {
     ) -> Result<Made, DriverError> {
         let now = self.core.now();
         let run = &driving.run;
-        let agent = self.agent_row(driving).await?;
-        let missing = || DriverError::Missing("what this turn may do".to_owned());
-        let config = self
-            .core
-            .serving
-            .config_of_run(&self.core.store, &run.started)
-            .await?
-            .ok_or_else(missing)?;
-        let intake = Intake {
-            settled: driving.settlements(),
-            claimed: Vec::new(),
-            hops: run.hops,
-            heard: Vec::new(),
-            news: Vec::new(),
-            history_untrusted: false,
-        };
-        let asked = RequestingStep {
-            driving,
-            agent: &agent,
-            config: &config,
-            intake: &intake,
-            view: None,
-            now,
-        };
-        let mut scope = self.scope(asked, false).await?;
+        let between = self.between_steps(driving, driving.settlements()).await?;
+        let mut scope = self.scope(between.asking(driving, now), false).await?;
         let number = u32::try_from(line.called.len()).unwrap_or(u32::MAX);
         scope.operation = line.operation.id.call(number);
         let resolved = self.resolve_command_call(&mut scope, wanted).await?;
@@ -172,7 +147,11 @@ impl SessionContext {
             .collect();
         let id = scope.operation;
         let started = started(&line.operation, resolved, id, number);
-        let guard = self.afforded(driving, &intake.settled, std::slice::from_ref(&started));
+        let guard = self.afforded(
+            driving,
+            &between.intake.settled,
+            std::slice::from_ref(&started),
+        );
         let call = CommandCall {
             tool: wanted.wanted.tool.clone(),
             arguments: wanted.wanted.arguments.clone(),

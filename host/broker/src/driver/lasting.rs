@@ -12,7 +12,6 @@ use super::driving::Driving;
 use super::handover::Sent;
 use super::memory::forgets;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
-use super::resolve::RequestingStep;
 use super::scope::{Scope, refused, simply};
 use super::state::Driver;
 use crate::purge::rewrite;
@@ -26,7 +25,6 @@ use domain::path::PathKind;
 use domain::ruling::{Rule, TOOL_CALL};
 use domain::run::Open;
 use domain::run::decide::Resolved;
-use domain::run::intake::Intake;
 use domain::run::recover::at_once;
 use domain::run::settle::{Ended, settlement};
 use domain::step::{Failure, OperationOutcome};
@@ -94,31 +92,8 @@ impl SessionContext {
                 "the change that was agreed to".to_owned(),
             ));
         };
-        let agent = self.agent_row(driving).await?;
-        let missing = || DriverError::Missing("what this turn may do".to_owned());
-        let config = self
-            .core
-            .serving
-            .config_of_run(&self.core.store, &run.started)
-            .await?
-            .ok_or_else(missing)?;
-        let intake = Intake {
-            settled: Vec::new(),
-            claimed: Vec::new(),
-            hops: run.hops,
-            heard: Vec::new(),
-            news: Vec::new(),
-            history_untrusted: false,
-        };
-        let asked = RequestingStep {
-            driving,
-            agent: &agent,
-            config: &config,
-            intake: &intake,
-            view: None,
-            now,
-        };
-        let mut scope = self.scope(asked, false).await?;
+        let between = self.between_steps(driving, Vec::new()).await?;
+        let mut scope = self.scope(between.asking(driving, now), false).await?;
         scope.operation = open.operation.id;
         let granted = scope.granted.clone();
         let allowed = granted

@@ -2,26 +2,21 @@
 //!
 //! It is decided from the grants of this moment, and recorded.
 
-use super::budget::Affords;
 use super::calls::{Called, as_delegation, may_lead_to_agents};
 use super::context::SessionContext;
 use super::deliver::resolve_outbound_message;
 use super::driving::Driving;
 use super::handover::Sent;
 use super::reserve::RoutedCall;
-use super::scope::{NotMade, Scope, failed, simply};
+use super::scope::{NotMade, RequestingStep, Scope, failed, simply};
 use crate::asking::ready;
-use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::attempts::Short;
 use crate::resolved_config::ResolvedConfig;
 use crate::shared::DriverError;
-use crate::view::StepView;
 use domain::authority::{Denied, ModelStatus, NamedModel};
 use domain::budget::Amount;
 use domain::delegate;
-use domain::digest::Digest;
 use domain::error_code::INVALID_ARGUMENTS;
-use domain::event::{BoundaryDecided, Event};
 use domain::id::OperationId;
 use domain::limits::{RECALL_HITS_MAX, TIMER_MS_MAX};
 use domain::operation::Performer;
@@ -29,30 +24,14 @@ use domain::outbound_message;
 use domain::reply_schema;
 use domain::ruling::{MODEL_CALL, Rule};
 use domain::run::decide::Resolved;
-use domain::run::intake::Intake;
 use domain::sampling::UnfitSetting;
 use domain::session::CHAT;
 use domain::step::{Audience, Call, Decision, Effect, ModelRequest, StepResult, Toolset, Work};
-use domain::time::Timestamp;
 use domain::tool::{ClientAction, EffectClass};
 use llm::{Gateway, ResolvedModel};
 use runtime::Decided;
 use serde_json::Value;
 use std::sync::Arc;
-use store::{AgentRow, HandedOver};
-
-/// A step whose requests will be resolved.
-#[derive(Clone, Copy)]
-pub(super) struct RequestingStep<'a> {
-    pub(super) driving: &'a Driving,
-    pub(super) agent: &'a AgentRow,
-    /// The resolved config that the agent was shown when the run began.
-    pub(super) config: &'a ResolvedConfig,
-    pub(super) intake: &'a Intake,
-    /// The view that the step was taken with; none for a call that a command line makes.
-    pub(super) view: Option<&'a StepView>,
-    pub(super) now: Timestamp,
-}
 
 /// The results of all of a step's requests.
 #[derive(Default)]
@@ -200,87 +179,6 @@ impl SessionContext {
         requests.granted = scope.granted_so_far;
         requests.refused = scope.refused_so_far;
         Ok(requests)
-    }
-
-    /// Reads the facts that a step's requests are resolved from.
-    pub(super) async fn scope<'a>(
-        &'a self,
-        asked: RequestingStep<'a>,
-        hands_over: bool,
-    ) -> Result<Scope<'a>, DriverError> {
-        let driving = asked.driving;
-        let agent = asked.agent;
-        let started = &driving.run.started;
-        let id = &started.definition;
-        let missing = || DriverError::Missing(format!("definition `{id}`"));
-        let definition = self.served.catalogue.definition(id).ok_or_else(missing)?;
-        let granted = self.served.resolved_configs.of(id).ok_or_else(missing)?;
-        let Affords { left, runs, of } =
-            Box::pin(self.affords(driving, &asked.intake.settled)).await?;
-        let handed_over = if hands_over {
-            self.store()
-                .handed_over(started.run, agent.agent.id)
-                .await?
-        } else {
-            HandedOver {
-                by_run: 0,
-                in_tree: 0,
-                queued: 0,
-                tree: agent.agent.id,
-            }
-        };
-        let own = self.served.catalogue.grant_of(definition);
-        Ok(Scope {
-            driving,
-            agent,
-            definition,
-            config: asked.config,
-            granted,
-            intake: asked.intake,
-            view: asked.view,
-            now: asked.now,
-            left,
-            lent: driving.run.lent_after(&asked.intake.settled),
-            of,
-            runs,
-            handed_over,
-            handed: 0,
-            queued: 0,
-            delegations_to_come: 0,
-            workers: 0,
-            making: Vec::new(),
-            replied: false,
-            own,
-            bounds: self.served.bounds_of_run(started),
-            operation: OperationId::mint(started.run, driving.run.step, ""),
-            granted_so_far: Decided::default(),
-            refused_so_far: Vec::new(),
-        })
-    }
-
-    /// Returns the ledger's entry for a request that was not carried out.
-    ///
-    /// The agent's code requested it. An entry for a tool names the tool's component, any other the
-    /// agent's.
-    pub(super) fn not_made(
-        &self,
-        driving: &Driving,
-        not_made: NotMade,
-        code: Digest,
-        time: Timestamp,
-    ) -> Event {
-        let through = not_made
-            .tool
-            .as_deref()
-            .map_or(Through::Agent(code), |name| Through::Tool {
-                name,
-                code: None,
-            });
-        let entry = BoundaryDecided {
-            operation: Some(not_made.operation),
-            ..entry(&self.core, &driving.run, through)
-        };
-        ledger_event(entry, not_made.decided, time)
     }
 
     /// Returns the model that a request asks. The error is the refusal.

@@ -1,17 +1,21 @@
 //! The facts about a step that its requests are resolved from, and the refusals.
 
+use super::budget::Affords;
+use super::context::SessionContext;
 use super::driving::Driving;
+use crate::ledger::{Through, entry, ledger_event};
 use crate::resolved_config::ResolvedConfig;
+use crate::shared::DriverError;
 use crate::view::StepView;
 use domain::approval::{Approval, Exact};
 use domain::authority::{Caller, Denied, NamedModel, Permissions};
 use domain::budget::{Amount, Available};
 use domain::definition::Definition;
 use domain::digest::Digest;
-use domain::event::BoundaryVerdict;
+use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
 use domain::grant::Grant;
 use domain::id::OperationId;
-use domain::operation::Performer;
+use domain::operation::{Performer, Settlement};
 use domain::path::AgentPath;
 use domain::persona::Bounds;
 use domain::ruling::Rule;
@@ -23,6 +27,39 @@ use domain::tool::EffectClass;
 use runtime::Decided;
 use std::sync::Arc;
 use store::{AgentRow, HandedOver};
+
+/// A step whose requests will be resolved.
+#[derive(Clone, Copy)]
+pub(super) struct RequestingStep<'a> {
+    pub(super) driving: &'a Driving,
+    pub(super) agent: &'a AgentRow,
+    /// The resolved config that the agent was shown when the run began.
+    pub(super) config: &'a ResolvedConfig,
+    pub(super) intake: &'a Intake,
+    /// The view that the step was taken with; none for a call that a command line makes.
+    pub(super) view: Option<&'a StepView>,
+    pub(super) now: Timestamp,
+}
+
+/// The facts that a call outside of a step is resolved from.
+pub(super) struct BetweenSteps {
+    agent: AgentRow,
+    config: Arc<ResolvedConfig>,
+    pub(super) intake: Intake,
+}
+
+impl BetweenSteps {
+    pub(super) fn asking<'a>(&'a self, driving: &'a Driving, now: Timestamp) -> RequestingStep<'a> {
+        RequestingStep {
+            driving,
+            agent: &self.agent,
+            config: &self.config,
+            intake: &self.intake,
+            view: None,
+            now,
+        }
+    }
+}
 
 /// A request that was not carried out, because of a rule or a limit.
 pub(super) struct NotMade {
@@ -281,6 +318,135 @@ impl Scope<'_> {
             tool: tool.filter(is_name).map(str::to_owned),
             decided,
         });
+    }
+}
+
+impl SessionContext {
+    /// Reads what a call outside of a step is resolved from. The outcomes have arrived since the
+    /// last step.
+    pub(super) async fn between_steps(
+        &self,
+        driving: &Driving,
+        settled: Vec<Settlement>,
+    ) -> Result<BetweenSteps, DriverError> {
+        let run = &driving.run;
+        let agent = self.agent_row(driving).await?;
+        let missing = || DriverError::Missing("what this turn may do".to_owned());
+        let config = self
+            .core
+            .serving
+            .config_of_run(&self.core.store, &run.started)
+            .await?
+            .ok_or_else(missing)?;
+        let intake = Intake {
+            settled,
+            claimed: Vec::new(),
+            hops: run.hops,
+            heard: Vec::new(),
+            news: Vec::new(),
+            history_untrusted: false,
+        };
+        Ok(BetweenSteps {
+            agent,
+            config,
+            intake,
+        })
+    }
+
+    /// Reads the facts that a step's requests are resolved from.
+    pub(super) async fn scope<'a>(
+        &'a self,
+        asked: RequestingStep<'a>,
+        hands_over: bool,
+    ) -> Result<Scope<'a>, DriverError> {
+        let driving = asked.driving;
+        let agent = asked.agent;
+        let started = &driving.run.started;
+        let id = &started.definition;
+        let missing = || DriverError::Missing(format!("definition `{id}`"));
+        let definition = self.served.catalogue.definition(id).ok_or_else(missing)?;
+        let granted = self.served.resolved_configs.of(id).ok_or_else(missing)?;
+        let Affords { left, runs, of } =
+            Box::pin(self.affords(driving, &asked.intake.settled)).await?;
+        let handed_over = if hands_over {
+            self.store()
+                .handed_over(started.run, agent.agent.id)
+                .await?
+        } else {
+            HandedOver {
+                by_run: 0,
+                in_tree: 0,
+                queued: 0,
+                tree: agent.agent.id,
+            }
+        };
+        let own = self.served.catalogue.grant_of(definition);
+        Ok(Scope {
+            driving,
+            agent,
+            definition,
+            config: asked.config,
+            granted,
+            intake: asked.intake,
+            view: asked.view,
+            now: asked.now,
+            left,
+            lent: driving.run.lent_after(&asked.intake.settled),
+            of,
+            runs,
+            handed_over,
+            handed: 0,
+            queued: 0,
+            delegations_to_come: 0,
+            workers: 0,
+            making: Vec::new(),
+            replied: false,
+            own,
+            bounds: self.served.bounds_of_run(started),
+            operation: OperationId::mint(started.run, driving.run.step, ""),
+            granted_so_far: Decided::default(),
+            refused_so_far: Vec::new(),
+        })
+    }
+
+    /// Returns the ledger's entry for a request that was not carried out.
+    ///
+    /// The agent's code requested it. An entry for a tool names the tool's component, any other the
+    /// agent's.
+    pub(super) fn not_made(
+        &self,
+        driving: &Driving,
+        not_made: NotMade,
+        code: Digest,
+        time: Timestamp,
+    ) -> Event {
+        let through = not_made
+            .tool
+            .as_deref()
+            .map_or(Through::Agent(code), |name| Through::Tool {
+                name,
+                code: None,
+            });
+        let entry = BoundaryDecided {
+            operation: Some(not_made.operation),
+            ..entry(&self.core, &driving.run, through)
+        };
+        ledger_event(entry, not_made.decided, time)
+    }
+
+    /// Returns the ledger's entry for a step that this code took; none when there is nothing to
+    /// record.
+    pub(super) fn step_decided(
+        &self,
+        driving: &Driving,
+        code: Digest,
+        decided: Decided,
+        time: Timestamp,
+    ) -> Option<Event> {
+        (!decided.decisions.is_empty()).then(|| {
+            let entry = entry(&self.core, &driving.run, Through::Agent(code));
+            ledger_event(entry, decided, time)
+        })
     }
 }
 

@@ -5,12 +5,10 @@ use super::context::SessionContext;
 use super::driving::Driving;
 use super::phase::Phase;
 use super::prepare::Prepared;
-use super::resolve::RequestingStep;
-use super::scope::NotMade;
+use super::scope::{NotMade, RequestingStep};
 use super::state::Driver;
 use super::ticket::{Seat, StepTicket, StepTurn, step_of};
 use crate::engine::{Admission, Component};
-use crate::ledger::{Through, entry, ledger_event};
 use crate::performance::result::CommitExtras;
 use crate::shared::DriverError;
 use domain::agent::Agent;
@@ -28,7 +26,6 @@ use domain::run::check::check;
 use domain::run::decide::{Taken, decide};
 use domain::run::end::Cause;
 use domain::step::{Effect, StepResult};
-use domain::time::Timestamp;
 use domain::user::UserId;
 use runtime::{Decided, NotAdmitted, Outcome, TurnedAway};
 use serde_json::{Map, Value};
@@ -414,21 +411,6 @@ impl SessionContext {
             afforded,
             untrusted,
             time: now,
-        })
-    }
-
-    /// Returns the ledger's entry for a step that this code took; none when there is nothing to
-    /// record.
-    pub(super) fn step_decided(
-        &self,
-        driving: &Driving,
-        code: Digest,
-        decided: Decided,
-        time: Timestamp,
-    ) -> Option<Event> {
-        (!decided.decisions.is_empty()).then(|| {
-            let entry = entry(&self.core, &driving.run, Through::Agent(code));
-            ledger_event(entry, decided, time)
         })
     }
 }

@@ -10,10 +10,11 @@ use crate::refusals::busy;
 use crate::telemetry::Listener;
 use domain::path::ModelRole;
 use domain::telemetry::TelemetryFilter;
+use domain::usage::UsageSum;
 use serde_json::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use store::Store;
+use store::{Maintenance, ReadError, Store, UsageBy, UsageFilter, UsageRow};
 use tokio::sync::watch;
 
 /// The broker. It is cheap to clone.
@@ -42,6 +43,14 @@ pub struct Handle<'a, S> {
 impl<S> Handle<'_, S> {
     pub(crate) fn store(&self) -> &Store {
         &self.core.store
+    }
+
+    /// Returns the broker, for what outlives the handle.
+    pub(crate) fn broker(&self) -> Broker {
+        Broker {
+            core: self.core.clone(),
+            is_unruled: self.is_unruled,
+        }
     }
 }
 
@@ -115,12 +124,17 @@ handles! {
     Requests requests "Requests under an idempotency key."
     Models models "Models, and the settings of replies."
     Quarantines quarantines "Sessions that cannot continue."
+    Feeds feeds "Events as they are followed, and who sees them."
 }
 
 impl Broker {
-    /// Returns the event store, for reading.
+    pub(crate) fn store(&self) -> &Store {
+        &self.core.store
+    }
+
+    /// Returns the store for those who keep it running. It shows nothing that anybody said.
     #[must_use]
-    pub fn store(&self) -> &Store {
+    pub fn maintenance(&self) -> &Maintenance {
         &self.core.store
     }
 
@@ -198,5 +212,22 @@ impl Models<'_> {
     pub fn of_role(&self, role: ModelRole) -> Option<String> {
         let served = self.core.served();
         served.settings.paths.models.get(&role).cloned()
+    }
+
+    /// Returns a page of what models and tools used, and the sum of all pages.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[boxed]
+    pub async fn usage(
+        &self,
+        by: UsageBy,
+        filter: UsageFilter,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(UsageSum, Vec<UsageRow>), ReadError> {
+        let total = self.store().usage_total(filter.clone()).await?;
+        let rows = self.store().usage(by, filter, after, limit).await?;
+        Ok((total, rows))
     }
 }

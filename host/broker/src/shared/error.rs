@@ -27,6 +27,13 @@ impl Error {
     pub(crate) fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Unavailable(Box::new(error))
     }
+
+    /// Returns whether too many reads waited, so that the same may succeed in a moment.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Unavailable(source)
+            if matches!(source.downcast_ref(), Some(ReadError::Busy)))
+    }
 }
 
 impl From<ReadError> for Error {

@@ -1,13 +1,18 @@
 //! Guards that several commands and the driver put into their commits, and the limits of one user.
 
 use crate::core::Core;
+use crate::journal::Context;
 use domain::error_code::ErrorCode;
+use domain::event::Event;
 use domain::file::{SESSION_FILES_BYTES_MAX, SESSION_FILES_MAX};
-use domain::id::{AgentId, SessionId};
+use domain::id::{AgentId, SessionId, Stream};
 use domain::refusal::Refusal;
 use domain::role::Right;
+use domain::time::Timestamp;
 use domain::user::UserId;
-use store::{AgentGuard, Clash, Guard, KeyGuard, SessionGuard, UserGuard};
+use store::{
+    AgentGuard, Clash, Commit, Expected, Guard, KeyGuard, SessionGuard, SessionRow, UserGuard,
+};
 
 /// Returns the guard that a user may still interact with an agent when the commit lands.
 pub(crate) fn allowed(agent: AgentId, user: &UserId) -> Guard {
@@ -21,6 +26,22 @@ pub(crate) fn has_right(agent: AgentId, user: &UserId, right: Right) -> Guard {
         user: user.clone(),
         right,
     })
+}
+
+/// Returns the commit of events of a session, if a user may still interact with its agent when it
+/// lands.
+pub(crate) fn in_session(
+    row: &SessionRow,
+    user: &UserId,
+    now: Timestamp,
+    events: impl IntoIterator<Item = Event>,
+) -> Commit {
+    let context = Context::by(user, now).about(row.agent, Some(row.id), None);
+    Commit::new().guard(allowed(row.agent, user)).append(
+        Stream::Session(row.id),
+        Expected::Any,
+        context.events(events),
+    )
 }
 
 /// Returns the guard that a session has room for this number of further files with this total of

@@ -30,6 +30,7 @@ pub(super) const SECRET: &str = "a-secret-of-the-test";
 pub(super) struct Host {
     pub(super) edge: Edge,
     pub(super) broker: Broker,
+    store: Store,
     triggers: Value,
     time: Arc<AtomicU64>,
     dir: TempDir,
@@ -52,10 +53,11 @@ impl Host {
     pub(super) async fn with(triggers: Value) -> Self {
         let dir = TempDir::new().unwrap();
         let time = Arc::new(AtomicU64::new(0));
-        let (broker, edge) = start(dir.path(), &time, &triggers).await;
+        let (broker, store, edge) = start(dir.path(), &time, &triggers).await;
         Self {
             edge,
             broker,
+            store,
             triggers,
             time,
             dir,
@@ -67,10 +69,11 @@ impl Host {
         self.edge.stop().await;
         self.broker.shutdown(Duration::from_secs(1)).await;
         self.time.fetch_add(ms, Ordering::SeqCst);
-        let (broker, edge) = start(self.dir.path(), &self.time, &self.triggers).await;
+        let (broker, store, edge) = start(self.dir.path(), &self.time, &self.triggers).await;
         Self {
             edge,
             broker,
+            store,
             ..self
         }
     }
@@ -89,7 +92,7 @@ impl Host {
     }
 
     pub(super) fn store(&self) -> &Store {
-        self.broker.store()
+        &self.store
     }
 
     /// Returns a trigger that is there.
@@ -126,7 +129,7 @@ impl Host {
     }
 }
 
-async fn start(dir: &Path, time: &Arc<AtomicU64>, triggers: &Value) -> (Broker, Edge) {
+async fn start(dir: &Path, time: &Arc<AtomicU64>, triggers: &Value) -> (Broker, Store, Edge) {
     let options = Options {
         readers: 1,
         ballast_bytes: 0,
@@ -146,8 +149,9 @@ async fn start(dir: &Path, time: &Arc<AtomicU64>, triggers: &Value) -> (Broker, 
         ..Config::default()
     });
     let runtime = runtime.unwrap();
+    let store = Store::open(&dir.join("data"), options).unwrap();
     let parts = Parts {
-        store: Store::open(&dir.join("data"), options).unwrap(),
+        store: store.clone(),
         runtime: runtime.clone(),
         gateway: Arc::new(gateway(dir)),
         catalogue: Catalogue::default(),
@@ -160,10 +164,11 @@ async fn start(dir: &Path, time: &Arc<AtomicU64>, triggers: &Value) -> (Broker, 
     let broker = Broker::start(parts).await.unwrap();
     let edge = Edge::start(EdgeParts {
         broker: broker.clone(),
+        store: store.clone(),
         runtime,
         settings: settings(triggers),
     });
-    (broker, edge.await.unwrap())
+    (broker, store, edge.await.unwrap())
 }
 
 fn settings(triggers: &Value) -> EdgeSettings {

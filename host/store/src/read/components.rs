@@ -3,10 +3,10 @@
 use super::ReadError;
 use crate::event_row::{EVENT_COLUMNS, EVENTS};
 use crate::sql::{self, Sql, text};
-use crate::store::Store;
+use crate::store::Maintenance;
 use domain::event::{ComponentAdmitted, Event, Recorded};
 
-impl Store {
+impl Maintenance {
     /// Returns the newest admission of each of these components that was ever admitted.
     ///
     /// The cost grows with the number of names alone, whatever else the ledger contains.

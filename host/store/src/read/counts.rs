@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use crate::sql;
-use crate::store::Store;
+use crate::store::Maintenance;
 
 /// Numbers of stored objects, all at one point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Counts {
     pub database_bytes: u64,
 }
 
-impl Store {
+impl Maintenance {
     /// Counts the stored objects. The time grows with the number of sessions.
     pub async fn counts(&self) -> Result<Counts, ReadError> {
         self.read(|sql| {

@@ -4,7 +4,7 @@
 use super::ReadError;
 use crate::projections::scope_name;
 use crate::sql::{self, Columns, Sql};
-use crate::store::Store;
+use crate::store::Maintenance;
 use domain::grant::BucketScope;
 use std::collections::BTreeMap;
 
@@ -130,7 +130,7 @@ fn definitions(sql: &Sql<'_>) -> sql::Result<Vec<KeptDefinition>> {
     Ok(kept.collect())
 }
 
-impl Store {
+impl Maintenance {
     /// Returns all that is kept under names of the configuration. The time grows with the number
     /// of agents and of connector keys.
     pub async fn kept(&self) -> Result<Kept, ReadError> {

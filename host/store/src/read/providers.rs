@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use crate::sql::{row, select};
-use crate::store::Store;
+use crate::store::Maintenance;
 use domain::time::Timestamp;
 use domain::trouble::ServiceTrouble;
 
@@ -19,7 +19,7 @@ row! {
     }
 }
 
-impl Store {
+impl Maintenance {
     /// Returns the providers that are in trouble, by name. Their number is at most that of all
     /// providers ever configured.
     pub async fn provider_troubles(&self) -> Result<Vec<ProviderTrouble>, ReadError> {

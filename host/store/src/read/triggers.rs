@@ -2,7 +2,7 @@
 
 use super::ReadError;
 use crate::sql::{self, Cells, FromRow, Json, Sql, args, named, row, select};
-use crate::store::Store;
+use crate::store::{Maintenance, Store};
 use domain::event::{PauseReason, TriggerOrigin};
 use domain::id::{AgentId, InputId, RunId, SessionId, TriggerEventId, TriggerId};
 use domain::time::Timestamp;
@@ -150,6 +150,19 @@ impl FromRow for TriggerRow {
     }
 }
 
+impl Maintenance {
+    /// Returns the number of triggers, the number of paused or disabled ones, and the number of
+    /// open trigger events.
+    pub async fn trigger_counts(&self) -> Result<TriggerCounts, ReadError> {
+        self.read(|sql| {
+            let text = select!(TriggerCounts, "WHERE removed_at IS NULL");
+            let counts: Option<TriggerCounts> = sql.one(text, [])?;
+            Ok(counts.unwrap_or_default())
+        })
+        .await
+    }
+}
+
 impl Store {
     /// Returns a trigger, also a removed one; none if it never existed.
     pub async fn trigger(&self, name: &TriggerName) -> Result<Option<TriggerRow>, ReadError> {
@@ -240,17 +253,6 @@ impl Store {
     pub async fn trigger_count(&self) -> Result<u64, ReadError> {
         self.read(|sql| sql.number("SELECT count(*) FROM triggers WHERE removed_at IS NULL", []))
             .await
-    }
-
-    /// Returns the number of triggers, the number of paused or disabled ones, and the number of
-    /// open trigger events.
-    pub async fn trigger_counts(&self) -> Result<TriggerCounts, ReadError> {
-        self.read(|sql| {
-            let text = select!(TriggerCounts, "WHERE removed_at IS NULL");
-            let counts: Option<TriggerCounts> = sql.one(text, [])?;
-            Ok(counts.unwrap_or_default())
-        })
-        .await
     }
 
     /// Returns the number of triggers that belong to a user.

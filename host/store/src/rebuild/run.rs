@@ -11,7 +11,7 @@ use crate::read::ReadError;
 use crate::readers::connect;
 use crate::scratch::Scratch;
 use crate::sql::{self, Connection, Failure, Sql, with_causes};
-use crate::store::{Senders, Store};
+use crate::store::{Maintenance, Senders};
 use crate::writer::{Between, Request};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use touched::Notes;
 /// Result of a rebuild, for the caller that began it.
 type Answer = oneshot::Receiver<Result<Rebuilt, RebuildError>>;
 
-impl Store {
+impl Maintenance {
     /// Folds all events again and replaces the rows that differ. Commits and reads go on meanwhile;
     /// commits wait only while differing rows are replaced. It takes about as long as storing the
     /// events did without waits for the disk, and as much disk space as the projections. Dropping

@@ -7,7 +7,7 @@ use crate::projections::{PROJECTIONS, fold};
 use crate::read::ReadError;
 use crate::sql::{self, Columns, Connection, Sql};
 use crate::sqlite::Durability;
-use crate::store::Store;
+use crate::store::Maintenance;
 use crate::streams::Named;
 use crate::{EMPTY_STATE, full_text, purge, schema, texts};
 use domain::digest::Digest;
@@ -109,7 +109,7 @@ fn changed_projection(sql: &Sql<'_>) -> sql::Result<Option<String>> {
     Ok(None)
 }
 
-impl Store {
+impl Maintenance {
     /// Runs a long read: in the store itself or, if it is in the way of the log, in a copy.
     pub(crate) async fn read_at_length<T: Send + 'static>(
         &self,

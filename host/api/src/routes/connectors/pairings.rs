@@ -65,10 +65,9 @@ pub(in crate::routes) async fn list(
         None => None,
     };
     let broker = api.broker()?;
-    let now = broker.clock().now();
     let rows = broker
-        .store()
-        .pairings(connector.as_ref(), now, limit)
+        .connectors()
+        .pairings(connector.as_ref(), limit)
         .await?;
     // A connector that is configured no longer may have some.
     if let Some(name) = connector.as_ref().filter(|_| rows.is_empty()) {

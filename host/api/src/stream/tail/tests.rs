@@ -5,7 +5,7 @@ use domain::digest::{Digest, Salt};
 use domain::event::{Event, NewEvent, PluginEmitted, Recorded, Subject};
 use domain::id::{EventId, SessionId, Stream};
 use domain::time::Timestamp;
-use store::{Commit, Expected, Options, Store};
+use store::{Commit, EventFilter, Expected, Options, Store};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -102,7 +102,12 @@ async fn every_event_is_told_and_kept_while_somebody_follows() {
     let store = Store::open(dir.path(), Options::default()).unwrap();
     let tasks = TaskTracker::new();
     let stopping = CancellationToken::new();
-    let (tail, reading) = Tail::begin(store.clone(), stopping.clone());
+    let reader = store.clone();
+    let events = move |after, limit| {
+        let store = reader.clone();
+        async move { Ok(store.events(after, EventFilter::default(), limit).await?) }
+    };
+    let (tail, reading) = Tail::begin(store.durable(), events, stopping.clone());
     tasks.spawn(reading);
     let happen = async |events: usize| {
         let new = || NewEvent {

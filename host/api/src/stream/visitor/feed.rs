@@ -14,7 +14,6 @@ use bytes::Bytes;
 use domain::connector::ReplyRoute;
 use domain::event::{Event, InputAccepted, OutboundMessageQueued, Recorded, Source};
 use std::time::Duration;
-use store::{ReadError, Store};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio_util::sync::CancellationToken;
 
@@ -107,10 +106,6 @@ impl Feed {
         }
     }
 
-    fn store(&self) -> &Store {
-        self.broker.store()
-    }
-
     fn is_typing(&self) -> bool {
         self.chat.shows_typing && self.presence.is_typing()
     }
@@ -139,7 +134,7 @@ impl Feed {
 
     /// Ends the stream of a visitor whose key was unbound.
     async fn stands(&self) -> Result<(), End> {
-        match self.store().connector_key(&self.visitor.key).await {
+        match self.broker.connectors().get(&self.visitor.key).await {
             Ok(Some(row)) if row.user == self.visitor.user => Ok(()),
             Ok(_) => Err(End::Dismissed),
             Err(error) => wait_out(error).await,
@@ -237,14 +232,11 @@ impl Feed {
 
     /// Reads what was said on both sides after the position. What is stored after `until` is told
     /// with everything else of its commits.
-    async fn page(&self, until: u64) -> Result<Page, ReadError> {
-        let store = self.store();
-        let after = self.position;
-        let reported = store
-            .outbound_messages_of_chat(&self.route, after, PAGE)
-            .await?;
-        let own = store
-            .inputs_of_chat(&self.visitor.user, &self.route, after, PAGE)
+    async fn page(&self, until: u64) -> Result<Page, broker::Error> {
+        let (reported, own) = self
+            .broker
+            .messages()
+            .of_chat(&self.visitor.user, &self.route, self.position, PAGE)
             .await?;
         let ends = [
             end_of_full(&reported, |row| row.position),

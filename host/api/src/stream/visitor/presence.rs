@@ -53,14 +53,13 @@ impl Presence {
         &mut self,
         broker: &Broker,
     ) -> Result<Vec<OperationId>, broker::Error> {
-        let clearance = broker.access().clearance(&self.user).await?;
         let open = UserSessionFilter {
             open: true,
             ..UserSessionFilter::default()
         };
-        let store = broker.store();
-        let rows = store
-            .sessions_of_user(&clearance, open, SESSIONS_MAX)
+        let rows = broker
+            .sessions()
+            .of_user(&self.user, open, SESSIONS_MAX)
             .await?;
         self.sessions = rows.iter().map(|row| (row.id, row.open_run)).collect();
         self.waiting.clear();
