@@ -8,8 +8,8 @@ use crate::boxed::{Boxed, Local};
 use crate::guests::wasm;
 use crate::process::script;
 use broker::{
-    AgentView, Broker, By, Catalogue, CreateAgent, Entry, InputReceipt, NewSession, Parts,
-    PostMessage, SessionView, Target, Template,
+    AgentView, Broker, By, Catalogue, CreateAgent, Entry, InputReceipt, LineComponent, NewSession,
+    Parts, PostMessage, SessionView, Target, Template,
 };
 use domain::definition::{Definition, DefinitionId};
 use domain::event::{BoundaryDecided, Event, Recorded, RunStarted, RunStepped};
@@ -560,6 +560,7 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
         .with_personas(personas)
         .expect("personas that fit")
         .with_skills(setup.skills.clone())
+        .with_line_component(line_component(runtime))
         .without_agent_tools(&PatternList(
             setup
                 .agent_tools_disabled
@@ -567,6 +568,18 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
                 .map(|name| (*name).to_owned())
                 .collect(),
         ))
+}
+
+/// The component of command lines, loaded with the first one.
+fn line_component(runtime: &Runtime) -> LineComponent {
+    let runtime = runtime.clone();
+    LineComponent::new(move || {
+        let runtime = runtime.clone();
+        async move {
+            let loaded = runtime.load(wasm("shell")).await;
+            loaded.map_err(|error| error.to_string())
+        }
+    })
 }
 
 /// An agent by its definition.

@@ -6,20 +6,23 @@ use crate::config::document::Loaded;
 use crate::config::{HooksConfig, variable};
 use crate::failure::{Exit, Failure};
 use anyhow::anyhow;
-use broker::Entry;
+use broker::{Entry, LineComponent};
 use domain::authority::ToolRequirements;
 use domain::connector::DIRECT;
+use domain::definition::{Definition, ToolExposure};
 use domain::digest::Digest;
 use domain::ruling::{Rule, Ruling};
 use domain::tool::ToolDefinition;
 use domain::trigger::TriggerSpec;
-use runtime::{LoadError, Notes, Runtime, ToolCall};
+use runtime::{LoadError, Runtime, ToolCall};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
 
+/// The component that carries command lines out.
+const SHELL: &str = "shell";
 /// The variable that names the folder with the built-in components.
 const FOLDER_VARIABLE: &str = "AGENT_HOST_COMPONENTS";
 /// Their location beside the folder of an installed program.
@@ -185,6 +188,42 @@ pub(crate) fn served(loaded: &Loaded) -> BTreeMap<String, ComponentConfig> {
     served
 }
 
+/// Returns the component that carries command lines out: part of the program, which no operator
+/// configures and only the host calls. It is loaded at once where an agent is offered skills, and
+/// otherwise with the first line, since agents are also made while the host serves.
+///
+/// # Errors
+/// An agent is offered skills, and the component is not there or is none of this host's.
+pub(crate) async fn line_component(
+    loaded: &Loaded,
+    runtime: &Runtime,
+) -> Result<LineComponent, Failure> {
+    let has_skills = |agent: &Definition| agent.tool_exposure != ToolExposure::Tools;
+    if loaded.config.agents.iter().any(has_skills) {
+        load_shell(runtime).await?;
+    }
+    let runtime = runtime.clone();
+    Ok(LineComponent::new(move || {
+        let runtime = runtime.clone();
+        async move {
+            let loaded = load_shell(&runtime).await;
+            loaded.map_err(|failure| format!("{:#}", failure.error))
+        }
+    }))
+}
+
+async fn load_shell(runtime: &Runtime) -> Result<Arc<runtime::Component>, Failure> {
+    let file = built_in(SHELL)?;
+    load_file(runtime, &file, None)
+        .await
+        .map_err(|failure| Failure {
+            error: failure
+                .error
+                .context(format!("command lines: cannot load `{}`", file.display())),
+            ..failure
+        })
+}
+
 /// The file of a component.
 pub(crate) fn locate(
     loaded: &Loaded,
@@ -198,6 +237,11 @@ pub(crate) fn locate(
         let error = anyhow!("components.{name}.path: say which file it is");
         return Err(Failure::new(Exit::Usage, error));
     }
+    built_in(name)
+}
+
+/// The file of a component that comes with the host.
+fn built_in(name: &str) -> Result<PathBuf, Failure> {
     let file = file_of(name);
     let folders = folders();
     let mut files = folders.iter().map(|folder| folder.join(&file));
@@ -226,7 +270,10 @@ pub(crate) fn places() -> Vec<PathBuf> {
     let folders = folders();
     let files: Vec<PathBuf> = folders
         .iter()
-        .flat_map(|folder| BUILT_INS.map(|name| folder.join(file_of(name))))
+        .flat_map(|folder| {
+            let names = BUILT_INS.into_iter().chain([SHELL]);
+            names.map(|name| folder.join(file_of(name)))
+        })
         .collect();
     folders.into_iter().chain(files).collect()
 }
@@ -289,13 +336,6 @@ pub(crate) fn rulings(tool: &ToolDefinition) -> Vec<Ruling> {
             rule: Rule::Granted,
         })
         .collect()
-}
-
-/// A sink for the progress notes of a call, which nobody reads.
-pub(crate) struct Unheard;
-
-impl Notes for Unheard {
-    fn note(&self, _message: &str) {}
 }
 
 #[cfg(test)]

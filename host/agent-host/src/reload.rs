@@ -475,6 +475,8 @@ impl Reloading {
         entries: Vec<Entry>,
         skills: Vec<SkillFolder>,
     ) -> Result<Catalogue, Refused> {
+        let lines = guests::line_component(next, &self.host.runtime).await;
+        let lines = lines.map_err(Refused::for_now)?;
         let before = self.host.broker.catalogue();
         let definitions = next.listening_at(self.host.address).config.definitions();
         let personas = next.config.personas.clone();
@@ -487,6 +489,7 @@ impl Reloading {
                 .and_then(|catalogue| catalogue.with_personas(personas))
                 .map(|catalogue| catalogue.without_agent_tools(&disabled))
                 .map(|catalogue| catalogue.read_from(digest).with_skills(skills))
+                .map(|catalogue| catalogue.with_line_component(lines))
         });
         let catalogue = put_together
             .await

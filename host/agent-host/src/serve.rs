@@ -251,7 +251,10 @@ async fn open(
     let (store, guests) = tokio::join!(open_store(data), load_guests(loaded, data, secrets));
     let store = store?;
     let (runtime, entries) = guests?;
-    let catalogue = catalogue(loaded, address, entries).await?;
+    let lines = guests::line_component(loaded, &runtime).await?;
+    let catalogue = catalogue(loaded, address, entries)
+        .await?
+        .with_line_component(lines);
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,
         (false, true) => AfterRestore::SettleUnknown,
@@ -423,6 +426,7 @@ pub(crate) async fn command_runtime(loaded: &Loaded, reach: Reach) -> Result<Run
 pub(crate) async fn load_catalogue(loaded: &Loaded) -> Result<Catalogue, Failure> {
     let runtime = command_runtime(loaded, Reach::default()).await?;
     let entries = guests::load_all(loaded, &runtime).await?;
+    guests::line_component(loaded, &runtime).await?;
     let folders = skill_folders(loaded)?;
     Catalogue::new(loaded.config.definitions(), entries)
         .map(|catalogue| catalogue.with_skills(folders))

@@ -15,6 +15,7 @@
 //! - work on operations: `performance.rs`
 //! - the host's time: `clock.rs`
 //! - the sections of a prompt about tools, artifacts and peers: `prompting.rs`
+//! - the component of command lines: `line_component.rs`
 //! - timers: `timers.rs`
 //! - places for calls of tools: `tool_places.rs`
 //! - sessions with work after a start: `recovery.rs`, and the note of those that it inspects:
@@ -56,6 +57,7 @@ mod isolation;
 mod journal;
 mod kept_results;
 mod ledger;
+mod line_component;
 pub mod live;
 pub mod models;
 mod outages;
@@ -100,6 +102,7 @@ pub use command::{
     UploadFile, Viewer, WaitingInputs, WantedNotes, WindowFill,
 };
 pub use core::{Limits, Stats, UserLimits};
+pub use line_component::LineComponent;
 pub use live::{Frame, Joined, Live, Placed, SharedText, Show};
 pub use paths::PathSettings;
 pub use quarantine::{QuarantineCause, Quarantined};

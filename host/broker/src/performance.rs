@@ -9,7 +9,8 @@
 //!   `performance/model/fitting.rs`; the parties to them: `performance/model/parties.rs`
 //! - attempts and what they cost: `performance/attempts.rs`
 //! - calls of tools: `performance/tool.rs`
-//! - command lines over skills: `performance/command.rs`, on threads: `performance/lines.rs`
+//! - command lines over skills: `performance/command.rs`, in the sandbox:
+//!   `performance/lines.rs`
 //! - outbound messages to external agents: `performance/external.rs`
 //! - searches of threads and notes: `performance/recall.rs`
 //! - one piece of work in its task, and its result: `performance/work.rs`, `performance/result.rs`

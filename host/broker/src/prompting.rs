@@ -27,7 +27,7 @@ use domain::shown::visible;
 use domain::skill::{self, Skill, SkillListing, SkillSet};
 use domain::step::Toolset;
 use domain::tool::{EffectClass, ToolDefinition, ToolError};
-use runtime::{CallAudit, Decided, Notes, Outcome, ToolCall};
+use runtime::{CallAudit, Decided, Outcome, ToolCall, Unheard};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -260,13 +260,6 @@ fn items_of(outcome: Outcome<Result<Progress, ToolError>>) -> Result<Vec<Artifac
             Err(format!("it ended with {reported}"))
         }
     }
-}
-
-/// The subscribers of a listing, which has none.
-struct Unheard;
-
-impl Notes for Unheard {
-    fn note(&self, _: &str) {}
 }
 
 /// The key of a session's configuration for a system prompt of its own.

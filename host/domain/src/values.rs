@@ -8,7 +8,7 @@
 //! - differences between two documents, by their keys: `difference.rs`
 //! - points in time, and time on a host whose wall clock may jump: `time.rs`, `clock.rs`, which the
 //!   broker's `clock.rs` reads
-//! - JSON from outside, and how deep it may be nested: `json.rs`
+//! - JSON from outside: `json.rs`; its parser and how deep it may be nested: `sdk/shapes`
 //! - JSON Schemas that are taken: `schema.rs` (`graph.rs`: of which schemas one is made);
 //!   the broker's `schemas.rs`
 //!   compares documents with them
@@ -20,7 +20,6 @@
 //!   `ranges.rs`
 //! - refusals in one form: `refusal.rs`
 //! - values that are made up from a JSON Schema: `sample.rs`
-//! - characters that change what is shown: `shown.rs`
 //! - conversions from and to text, written once: `text.rs`
 
 pub mod backoff;
@@ -38,6 +37,7 @@ pub mod ranges;
 pub mod refusal;
 pub mod sample;
 pub mod schema;
-pub mod shown;
 pub(crate) mod text;
 pub mod time;
+
+pub use shapes::shown;

@@ -80,5 +80,5 @@ pub use crate::runtime::Stats;
 pub use crate::runtime::{Runtime, StartError};
 pub use crate::selftest::SelfTestFailed;
 pub use crate::view::{
-    BucketError, Buckets, EmptyBuckets, Hold, Notes, View, ViewError, ViewStatic,
+    BucketError, Buckets, EmptyBuckets, Hold, Notes, Unheard, View, ViewError, ViewStatic,
 };

@@ -177,6 +177,14 @@ pub trait Buckets: Send + Sync {
     async fn size(&self, bucket: &BucketGrant) -> Result<BucketSize, BucketError>;
 }
 
+/// A sink for the progress notes of a call, which nobody reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unheard;
+
+impl Notes for Unheard {
+    fn note(&self, _message: &str) {}
+}
+
 /// Buckets in which nothing is, for a call whose writes are not kept.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EmptyBuckets;

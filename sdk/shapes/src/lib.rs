@@ -1,7 +1,10 @@
 //! Rules that the host and the SDK both check, so that a test with the SDK finds out what the host
-//! would refuse: the widgets that every client has, names, and the limits of what a plugin returns.
+//! would refuse: the widgets that every client has, names, JSON, texts that are shown, and the
+//! limits of what a plugin returns.
 
+pub mod json;
 pub mod limits;
+pub mod shown;
 pub mod widget;
 
 /// Bytes of a name.

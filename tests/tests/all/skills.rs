@@ -298,3 +298,125 @@ async fn a_line_is_cancelled_together_with_the_call_that_it_waits_for() {
     assert_eq!(reported, ["t elapsed", "b cancelled"]);
     assert!(!world.effects().iter().any(|line| line.starts_with("look")));
 }
+
+/// A folder with files that are large for a command line.
+fn big() -> SkillFolder {
+    let items: Vec<Value> = (0..3_000)
+        .map(|number| json!({ "name": format!("n{number}") }))
+        .collect();
+    let lines = (0..3_000).map(|number| format!("line {number} of a text\n"));
+    let files = [
+        (
+            "SKILL.md",
+            "---\nname: big\ndescription: Big.\n---\nBody\n".to_owned(),
+        ),
+        ("items.json", json!(items).to_string()),
+        ("lines.txt", lines.collect()),
+        ("many.txt", "a\n".repeat(100_000)),
+        ("long.txt", "ab".repeat(100_000)),
+        ("maps.json", format!("[{}0]", "{\"\":0},".repeat(30_000))),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text));
+    SkillFolder::read("big", files.into()).unwrap()
+}
+
+/// A world whose puppet has large skills.
+async fn with_big() -> World {
+    let mut setup = skilled("skills");
+    setup.definitions[0]["skillAllowlist"] = json!(["effects", "big"]);
+    setup.skills = vec![big()];
+    World::new(setup).await
+}
+
+async fn shown(world: &World, command: &str) -> String {
+    let session = world.open("puppet").await;
+    world.played(session, &line(command)).await
+}
+
+/// Assignments that double a text so many times.
+fn doubled(name: &str, text: &str, times: usize) -> String {
+    let again = format!("; {name}=${name}${name}").repeat(times);
+    format!("{name}='{text}'{again}; ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_takes_time_or_memory_without_end_is_ended() {
+    const MEMORY: &str = "bytes of memory";
+    const DEEP: &str = "call stack exhausted";
+    const LONG: &str = "a text of more than";
+    let world = with_big().await;
+    let inputs = "- ".repeat(4_000);
+    let text = doubled("X", "a b c d ", 16);
+    for (command, expected) in [
+        ("jq -n '[range(1000000000)]'".to_owned(), MEMORY),
+        (
+            format!("echo '[1,1]' | jq '{}length'", "[.[],.[],.[]]|".repeat(20)),
+            MEMORY,
+        ),
+        (format!("cat big/many.txt | sort -n {inputs}"), MEMORY),
+        ("jq -n 'repeat(1)'".to_owned(), LONG),
+        (format!("cat big/many.txt | cat {inputs}"), LONG),
+        (format!("{text} X=$X$X; X=$X$X; echo $X"), LONG),
+        (format!("jq -n '{}'", "[".repeat(2_000)), DEEP),
+        ("jq -n 'def f: 1+f; f'".to_owned(), DEEP),
+        (format!("jq -n '0{}1'", "-".repeat(2_000)), DEEP),
+    ] {
+        let shown = shown(&world, &command).await;
+        assert!(shown.contains(expected), "{command}: {shown}");
+        tells(&shown, &["[exit code 125]"]);
+    }
+    // These are much work, and end by themselves within the limits, or in one of them.
+    let search = "grep -cE '[ab]*a[ab]{1000}c' big/long.txt; ".repeat(20);
+    let path = doubled("P", "././././", 8);
+    for command in [
+        search,
+        format!("{path} grep -oH . \"$P\"big/many.txt"),
+        format!("ls -R {}", ". ".repeat(4_000)),
+        format!("grep -rl a {}", ". ".repeat(4_000)),
+        format!("jq -s length {}", "big/maps.json ".repeat(500)),
+        "jq -n '[range(9000)]-[range(9000)]|length'".to_owned(),
+        format!("jq -n '{}1'", "1|".repeat(1_000)),
+        format!("echo {}a{}", "$(echo ".repeat(4), ")".repeat(4)),
+        "echo a; ".repeat(63) + "echo a",
+    ] {
+        let shown = shown(&world, &command).await;
+        assert!(shown.starts_with("b parts "), "{command}: {shown}");
+    }
+    // Lines of an ordinary size have room.
+    for (command, expected) in [
+        (
+            "cat -n big/lines.txt | tail -n 1",
+            "  3000\tline 2999 of a text\n",
+        ),
+        ("jq -r '.[].name' big/items.json | wc -l", "3000\n"),
+        (
+            "jq '[.[]|select(.name|test(\"^n1\"))]|length' big/items.json",
+            "1111\n",
+        ),
+        ("grep -c of big/lines.txt", "3000\n"),
+        ("sort -r big/lines.txt | head -n 1", "line 999 of a text\n"),
+    ] {
+        assert_eq!(
+            shown(&world, command).await,
+            format!("b parts {expected}"),
+            "{command}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_that_works_too_long_is_ended_and_keeps_what_it_printed() {
+    let world = with_big().await;
+    let line = "echo first; effects-cli look; (echo second; jq -n 'def f: f; f'); echo third";
+    let shown = shown(&world, line).await;
+    tells(
+        &shown,
+        &[
+            "b parts first\nlook done\nsecond\n",
+            "the line takes too long",
+            "the call that it made stands",
+            "[exit code 125]",
+        ],
+    );
+    assert!(!shown.contains("third"), "{shown}");
+}

@@ -5,7 +5,7 @@ use crate::masked::{Masked, behind_bracket, first_word, line_at, parts, words};
 use crate::tree::TextFile;
 
 /// The folders of the crates.
-pub const FOLDERS: [&str; 1] = ["host/shell/"];
+pub const FOLDERS: [&str; 1] = ["interpreters/shell/"];
 
 /// The modules that lead outside: to files, processes, networks, and what the host's own process
 /// was given. `self` and `*` are names for all of them.
@@ -94,7 +94,7 @@ mod tests {
             ),
             ("tests/attacks.rs", "use std::process::Command;", 0),
         ] {
-            let file = TextFile::new(&format!("host/shell/src/{path}"), text);
+            let file = TextFile::new(&format!("interpreters/shell/src/{path}"), text);
             assert_eq!(check(&file).len(), expected, "{path}: {text}");
         }
         let elsewhere = TextFile::new("host/store/src/a.rs", "use std::fs;");

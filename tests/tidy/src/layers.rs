@@ -42,8 +42,13 @@ pub const LAYERS: &[Layer] = &[
         never: &["tokio", "wit-bindgen", "wasip2"],
     },
     Layer {
+        folder: "shell",
+        knows: &["shapes"],
+        never: &["tokio", "wit-bindgen", "wasip2"],
+    },
+    Layer {
         folder: "domain",
-        knows: &["glob", "shapes"],
+        knows: &["glob", "shapes", "shell"],
         never: &[
             "tokio",
             "async-trait",
@@ -66,23 +71,6 @@ pub const LAYERS: &[Layer] = &[
         folder: "egress",
         knows: &["domain"],
         never: &["wasmtime", "rusqlite", "axum", "reqwest"],
-    },
-    Layer {
-        folder: "shell",
-        knows: &["domain"],
-        never: &[
-            "tokio",
-            "async-trait",
-            "futures",
-            "rusqlite",
-            "wasmtime",
-            "axum",
-            "hyper",
-            "reqwest",
-            "fastrand",
-            "rustix",
-            "cap-std",
-        ],
     },
     Layer {
         folder: "llm",

@@ -209,7 +209,7 @@ fn no_folder_of_domain_imports_from_a_later_one() {
 fn the_shell_names_no_file_no_process_and_no_network() {
     let files: Vec<TextFile> = production()
         .into_iter()
-        .filter(|file| file.path.starts_with("host/shell/"))
+        .filter(|file| file.path.starts_with("interpreters/shell/"))
         .collect();
     assert!(files.len() > 5, "the check has lost its object");
     none(&files.iter().flat_map(enclosed::check).collect::<Vec<_>>());

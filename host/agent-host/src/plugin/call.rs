@@ -5,7 +5,7 @@
 use super::cases::{Case, Ending, Left, VisibleResult};
 use super::finding::tail;
 use crate::failure::Failure;
-use crate::guests::{Unheard, isolated_call, rulings};
+use crate::guests::{isolated_call, rulings};
 use crate::log::GuestStderr;
 use anyhow::{Context, anyhow};
 use async_trait::async_trait;
@@ -15,7 +15,9 @@ use domain::grant::{Access, Bound, BucketGrant, DirectoryGrant, GuestLimits, cap
 use domain::message::text_of;
 use domain::operation::{CallUsage, Progress};
 use domain::tool::{ToolDefinition, ToolError};
-use runtime::{BucketError, Buckets, Called, Component, Hold, LogLine, Outcome, Runtime, Written};
+use runtime::{
+    BucketError, Buckets, Called, Component, Hold, LogLine, Outcome, Runtime, Unheard, Written,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use crate::computing::Computes;
 use crate::core::Core;
-use crate::performance::lines::{Line, carried_out};
+use crate::performance::lines::Line;
 use crate::performance::result::{Performed, WorkOutcome};
 use domain::event::RunStarted;
 use domain::message::Part;
@@ -30,7 +30,7 @@ pub(crate) struct Command<'a> {
 impl Command<'_> {
     pub(crate) async fn perform(self) -> Performed {
         let skills = match self.skills().await {
-            Ok(skills) => Arc::new(skills),
+            Ok(skills) => skills,
             Err(failure) => return Performed::ended(Ended::Failed(failure)),
         };
         let mut answered = Vec::new();
@@ -46,10 +46,13 @@ impl Command<'_> {
             skills,
             answered,
         };
-        match carried_out(self.started, line, self.computes).await {
+        match line
+            .carried_out(self.core, self.started, self.computes)
+            .await
+        {
             Ok(LineOutcome::Call(wanted)) => Performed::finished(WorkOutcome::Call(wanted)),
-            Ok(LineOutcome::Done(output)) => Performed::ended(Ended::Gave {
-                parts: vec![Part::text(output.shown())],
+            Ok(LineOutcome::Done(shown)) => Performed::ended(Ended::Gave {
+                parts: vec![Part::text(shown)],
                 untrusted,
             }),
             Err(failure) => Performed::ended(Ended::Failed(failure)),

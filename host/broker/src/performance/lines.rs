@@ -1,56 +1,224 @@
-//! Command lines on threads of their own: their parser is recursive, and their work takes time.
+//! Command lines in the sandbox: each segment of a line has a fresh instance of the component that
+//! is part of the program, without any grant.
 //!
 //! Users take turns at the places, and no user has all of them.
 
 use crate::computing::Computes;
+use crate::core::Core;
+use crate::engine::Component;
 use domain::event::RunStarted;
-use domain::skill::SkillSet;
+use domain::grant::{Bound, GuestLimits};
+use domain::message::text_of;
+use domain::operation::Progress;
+use domain::skill::{ROOT, SkillSet};
 use domain::step::Failure;
-use llm::fair_semaphore::{FairSemaphore, Party, Permit};
-use shell::{Answered, LineOutcome, Stopped};
-use std::sync::atomic::{AtomicBool, Ordering};
+use domain::tool::ToolError;
+use llm::fair_semaphore::{FairSemaphore, Party};
+use runtime::{CallAudit, EmptyBuckets, Level, Outcome, Ran, ToolCall, Unheard};
+use shell::{Answered, Command, CommandLine, Cut, LineOutcome, Output, TOOL, Tool};
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+
 /// Lines that are carried out at a time in this process. The others wait.
 const LINES_MAX: usize = 4;
 /// Lines of one user that are carried out at a time, so that a place is left for others.
 const LINES_OF_USER_MAX: usize = LINES_MAX - 1;
-/// The time that a line may work up to its end or its next call.
-const WORK_TIME_MAX: Duration = Duration::from_secs(5);
+/// Milliseconds that a line may compute up to its end or its next call.
+const CPU_MS_MAX: u64 = 5_000;
+/// Milliseconds that it may take for that on a busy machine.
+const WALL_MS_MAX: u32 = 60_000;
+/// Bytes of memory of a line.
+const MEMORY_BYTES_MAX: u64 = 128 << 20;
 
 static LINES: LazyLock<Arc<FairSemaphore>> = LazyLock::new(|| FairSemaphore::new(LINES_MAX));
-
-/// Somebody who waits for a line. Without them the line is to stop.
-struct Waiting(Arc<AtomicBool>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// A command line, with its environment.
 pub(super) struct Line {
     pub(super) command: String,
-    pub(super) skills: Arc<SkillSet>,
+    pub(super) skills: SkillSet,
     /// The results of its calls so far.
     pub(super) answered: Vec<Answered>,
 }
 
-/// Executes a line, as far as the results of its calls go. It stops when no caller waits for it any
-/// more, and when it has worked too long. While it waits for a place, nothing is computed.
-pub(super) async fn carried_out(
-    started: &RunStarted,
-    line: Line,
-    computes: &Computes,
-) -> Result<LineOutcome, Failure> {
-    let work = move |stopped| shell::run(&line.command, &line.skills, &line.answered, stopped);
-    let permit = place(&LINES, party(started), computes).await;
-    on_thread(permit, WORK_TIME_MAX, work).await
+impl Line {
+    /// Executes the line, as far as the results of its calls go. It ends where nobody waits for it
+    /// any more. While it waits for a place, nothing is computed.
+    pub(super) async fn carried_out(
+        self,
+        core: &Core,
+        started: &RunStarted,
+        computes: &Computes,
+    ) -> Result<LineOutcome, Failure> {
+        in_place(&LINES, party(started), computes, self.run(core, started)).await
+    }
+
+    /// Runs the line. Where a command meets a limit of the sandbox, the line is carried out again up
+    /// to that command, so that what was printed before is kept.
+    async fn run(self, core: &Core, started: &RunStarted) -> Result<LineOutcome, Failure> {
+        let component = core.served().catalogue.line_component().of_one_line().await;
+        let component = component.map_err(|why| host_failure(&why))?;
+        let calls = self.answered.len();
+        let line = Arc::new(self);
+        let ran = line.clone().called(core, &component, started, None).await?;
+        let begun = ran.logs.iter().filter(|line| line.level == Level::Trace);
+        let begun = begun.count();
+        match outcome(ran.outcome)? {
+            SegmentEnd::Ended(outcome) => Ok(outcome),
+            SegmentEnd::Limit(why) => {
+                if let Some(after) = begun.checked_sub(1) {
+                    let cut = Some(Cut {
+                        after,
+                        why: why.clone(),
+                    });
+                    let ran = line.called(core, &component, started, cut).await?;
+                    if let SegmentEnd::Ended(outcome) = outcome(ran.outcome)? {
+                        return Ok(outcome);
+                    }
+                }
+                let mut output = Output::default();
+                output.cut_off(&why, calls);
+                Ok(LineOutcome::Done(output.shown()))
+            }
+        }
+    }
+
+    /// Calls the component once.
+    async fn called(
+        self: Arc<Self>,
+        core: &Core,
+        component: &Component,
+        started: &RunStarted,
+        cut: Option<Cut>,
+    ) -> Result<Ran, Failure> {
+        // Skills may be some megabytes.
+        let written = tokio::task::spawn_blocking(move || serde_json::to_string(&self.given(cut)));
+        let arguments = written
+            .await
+            .map_err(|error| host_failure(&error.to_string()))?
+            .map_err(|error| host_failure(&error.to_string()))?;
+        let call = call(started, arguments);
+        let audit = CallAudit::default();
+        let bound = bound();
+        // A call has a large future.
+        let ran = Box::pin(core.runtime.call_noting(
+            component,
+            &bound,
+            call,
+            Arc::new(Unheard),
+            Arc::new(EmptyBuckets),
+            &audit,
+        ));
+        Ok(ran.await)
+    }
+
+    /// Returns the line as the component takes it.
+    fn given(&self, cut: Option<Cut>) -> CommandLine<'_> {
+        let files = self.skills.files().iter();
+        let skills = self.skills.skills().iter();
+        CommandLine {
+            command: Cow::Borrowed(&self.command),
+            files: files
+                .map(|(path, text)| (Cow::Borrowed(path.as_str()), Cow::Borrowed(&**text)))
+                .collect(),
+            commands: skills
+                .filter(|skill| !skill.tools.is_empty())
+                .map(|skill| Command {
+                    path: format!("{ROOT}/{}/{}", skill.id, skill.command()),
+                    name: skill.command(),
+                    skill: Cow::Borrowed(&skill.id),
+                    description: Cow::Borrowed(&skill.description),
+                    tools: skill.tools.iter().map(tool).collect(),
+                })
+                .collect(),
+            answered: Cow::Borrowed(&self.answered),
+            cut,
+        }
+    }
 }
 
-async fn place(lines: &Arc<FairSemaphore>, party: Party, computes: &Computes) -> Permit {
-    computes.while_waiting(lines.enter(party)).await
+fn tool(tool: &domain::tool::ToolDefinition) -> Tool<'_> {
+    Tool {
+        name: Cow::Borrowed(&tool.name),
+        description: Cow::Borrowed(&tool.description),
+        arguments: Cow::Borrowed(&tool.arguments),
+    }
+}
+
+/// Returns the limits of a line, which is granted nothing.
+fn bound() -> Bound {
+    Bound {
+        limits: GuestLimits {
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            cpu_ms_max: CPU_MS_MAX,
+            wall_ms_max: WALL_MS_MAX.into(),
+            ..GuestLimits::default()
+        },
+        ..Bound::default()
+    }
+}
+
+fn call(started: &RunStarted, arguments: String) -> ToolCall {
+    ToolCall {
+        agent_id: started.agent.to_string(),
+        session_id: started.session.to_string(),
+        user_id: started.user_id.to_string(),
+        call_id: String::new(),
+        idempotency_key: String::new(),
+        segment: 0,
+        resumed: None,
+        answer: None,
+        tool: TOOL.to_owned(),
+        arguments,
+        deadline_ms: WALL_MS_MAX,
+    }
+}
+
+/// The end of one call of the component.
+enum SegmentEnd {
+    /// The line has this outcome.
+    Ended(LineOutcome),
+    /// It met a limit of the sandbox: the reason, for people.
+    Limit(String),
+}
+
+fn outcome(outcome: Outcome<Result<Progress, ToolError>>) -> Result<SegmentEnd, Failure> {
+    Ok(SegmentEnd::Limit(match outcome {
+        Outcome::Returned(Ok(Progress::Done { parts })) => {
+            let read = serde_json::from_str(&text_of(&parts));
+            return read
+                .map(SegmentEnd::Ended)
+                .map_err(|error| host_failure(&error.to_string()));
+        }
+        Outcome::OutOfCpu | Outcome::TimedOut => "the line takes too long; narrow it".to_owned(),
+        Outcome::OutOfMemory => {
+            format!("the line needs more than {MEMORY_BYTES_MAX} bytes of memory; narrow it")
+        }
+        Outcome::Trapped { message, .. } => {
+            format!("the line cannot be carried out: {message}; divide it")
+        }
+        Outcome::Busy | Outcome::TooOften { .. } => {
+            let why = "the host has no free place for this line";
+            return Err(Failure::passing("busy", why));
+        }
+        other => return Err(host_failure(&format!("{other:?}"))),
+    }))
+}
+
+fn host_failure(why: &str) -> Failure {
+    tracing::error!(why, "a command line could not be carried out");
+    let reported = "the host failed while it carried the line out";
+    Failure::lasting("host-failed", reported)
+}
+
+/// Does some work of a line once it has a place, which is taken until the work has ended.
+async fn in_place<T>(
+    lines: &Arc<FairSemaphore>,
+    party: Party,
+    computes: &Computes,
+    work: impl Future<Output = T>,
+) -> T {
+    let _place = computes.while_waiting(lines.enter(party)).await;
+    work.await
 }
 
 /// Returns the party of the place: the user, in a section of their own.
@@ -58,163 +226,5 @@ fn party(started: &RunStarted) -> Party {
     Party::from(started).in_section(started.user_id.as_str(), LINES_OF_USER_MAX)
 }
 
-async fn on_thread<T: Send + 'static>(
-    permit: Permit,
-    time_max: Duration,
-    work: impl FnOnce(Stopped) -> T + Send + 'static,
-) -> Result<T, Failure> {
-    let host_failure = |why: &str| {
-        tracing::error!(why, "a command line could not be carried out");
-        Failure::lasting(
-            "host-failed",
-            "the host failed while it carried the line out",
-        )
-    };
-    let is_over = Arc::new(AtomicBool::new(false));
-    let _waiting = Waiting(Arc::clone(&is_over));
-    let (done, outcome) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new()
-        .name("command-line".to_owned())
-        .stack_size(shell::STACK_BYTES)
-        .spawn(move || {
-            // Its place is taken until it has ended, whether or not a caller waits for it.
-            let _permit = permit;
-            let began = Instant::now();
-            let stopped: Stopped =
-                Box::new(move || is_over.load(Ordering::Relaxed) || began.elapsed() > time_max);
-            // Nobody waits any more for a line that was cancelled.
-            let _ = done.send(work(stopped));
-        });
-    if let Err(error) = thread {
-        return Err(host_failure(&error.to_string()));
-    }
-    // A panic drops the sender.
-    outcome.await.map_err(|_| host_failure("it panicked"))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::{LINES_MAX, LINES_OF_USER_MAX, Stopped, on_thread, place};
-    use crate::computing::Computing;
-    use domain::delegate::Priority;
-    use domain::id::{AgentId, SessionId};
-    use futures::poll;
-    use llm::fair_semaphore::{FairSemaphore, Party};
-    use std::pin::pin;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, mpsc};
-    use std::time::Duration;
-    use tokio::sync::oneshot;
-    use tokio::task::JoinSet;
-    use tokio::time::timeout;
-    use uuid::Uuid;
-
-    /// The party of a user, as lines have it.
-    fn of(user: &str) -> Party {
-        let party = Party {
-            user: user.parse().unwrap(),
-            agent: AgentId(Uuid::nil()),
-            priority: Priority::default(),
-            section: None,
-        };
-        party.in_section(user, LINES_OF_USER_MAX)
-    }
-
-    fn until_stopped(stopped: &Stopped) {
-        while !stopped() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_line_that_nobody_waits_for_stops_and_keeps_its_place_until_then() {
-        let lines = FairSemaphore::new(1);
-        let (begin, begun) = oneshot::channel();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
-        let line = on_thread(
-            lines.enter(of("ada")).await,
-            Duration::from_secs(600),
-            move |stopped| {
-                begin.send(()).unwrap();
-                until_stopped(&stopped);
-                std::thread::sleep(Duration::from_millis(200));
-                over.store(true, Ordering::Relaxed);
-            },
-        );
-        tokio::select! {
-            _ = line => panic!("it goes on as long as somebody waits"),
-            begun = begun => begun.unwrap(),
-        }
-        let place = timeout(Duration::from_secs(30), lines.enter(of("ada"))).await;
-        assert!(place.is_ok() && is_over.load(Ordering::Relaxed));
-    }
-
-    #[tokio::test]
-    async fn a_line_that_works_too_long_is_told_to_stop() {
-        let lines = FairSemaphore::new(1);
-        let line = on_thread(
-            lines.enter(of("ada")).await,
-            Duration::from_millis(20),
-            |stopped| {
-                until_stopped(&stopped);
-                "stopped"
-            },
-        );
-        let outcome = timeout(Duration::from_secs(30), line).await;
-        assert!(matches!(outcome, Ok(Ok("stopped"))));
-    }
-
-    #[tokio::test]
-    async fn a_session_that_waits_for_the_place_of_a_line_is_not_computed_for() {
-        let lines = FairSemaphore::new(1);
-        let taken = lines.enter(of("mallory")).await;
-        let computing = Computing::default();
-        let session = SessionId(Uuid::nil());
-        let computes = computing.enter(session);
-        let mut waits = pin!(place(&lines, of("ada"), &computes));
-        assert!(poll!(&mut waits).is_pending());
-        assert!(!computing.has(session));
-        drop(taken);
-        let _place = timeout(Duration::from_secs(30), waits).await.unwrap();
-        assert!(computing.has(session), "the line is carried out");
-    }
-
-    #[tokio::test]
-    async fn a_user_with_any_number_of_long_lines_holds_up_no_other_user() {
-        let lines = FairSemaphore::new(LINES_MAX);
-        let (tell, reported) = mpsc::channel();
-        let mut under_way = JoinSet::new();
-        for _ in 0..20 {
-            let lines = Arc::clone(&lines);
-            let tell = tell.clone();
-            under_way.spawn(async move {
-                let work = move |stopped: Stopped| {
-                    tell.send(()).unwrap();
-                    until_stopped(&stopped);
-                };
-                on_thread(
-                    lines.enter(of("mallory")).await,
-                    Duration::from_secs(600),
-                    work,
-                )
-                .await
-            });
-        }
-        for _ in 0..LINES_OF_USER_MAX {
-            // Each requests a place before any other continues.
-            while reported.try_recv().is_err() {
-                tokio::task::yield_now().await;
-            }
-        }
-        for _ in 0..3 {
-            let line = async {
-                let permit = lines.enter(of("ada")).await;
-                on_thread(permit, Duration::from_secs(600), |_| "hi").await
-            };
-            let outcome = timeout(Duration::from_secs(30), line).await;
-            assert!(matches!(outcome, Ok(Ok("hi"))), "{outcome:?}");
-        }
-        assert!(reported.try_recv().is_err(), "no user has all places");
-    }
-}
+mod tests;

@@ -20,20 +20,16 @@ pub use folder::{
 pub use head::HeadFault;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use shell::flags::flags_of;
+pub use shell::{COMMAND_BYTES_MAX, COMMAND_CALLS_MAX, ROOT};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
 /// The host's tool through which skills are read and used.
 pub const BASH: &str = "bash";
-/// The folder in which all skills are.
-pub const ROOT: &str = "/skills";
 /// The name of the file that describes a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
-/// Bytes of a command line.
-pub const COMMAND_BYTES_MAX: usize = 16 << 10;
-/// The most tool calls of one command line.
-pub const COMMAND_CALLS_MAX: usize = 32;
 /// Milliseconds that a command line may take, with all its calls.
 pub const COMMAND_MS_MAX: u64 = 1_800_000;
 /// Characters of a generated skill's description.
@@ -171,16 +167,6 @@ impl Skill {
                 .then(|| format!("{ROOT}/{}/{}", self.id, self.command())),
         }
     }
-
-    /// Returns a tool of its command, by its full name or by the part after the id.
-    #[must_use]
-    pub fn tool(&self, name: &str) -> Option<&ToolDefinition> {
-        let long = format!("{}_{name}", self.id.replace('-', "_"));
-        self.tools
-            .iter()
-            .find(|tool| tool.name == name)
-            .or_else(|| self.tools.iter().find(|tool| tool.name == long))
-    }
 }
 
 impl SkillSet {
@@ -209,16 +195,6 @@ impl SkillSet {
     #[must_use]
     pub fn skills(&self) -> &[Skill] {
         &self.skills
-    }
-
-    /// Returns the skill of a command, by the command's name or its whole path.
-    #[must_use]
-    pub fn by_command(&self, command: &str) -> Option<&Skill> {
-        self.skills.iter().find(|skill| {
-            let is_it =
-                skill.command() == command || skill.listing().cli_path.as_deref() == Some(command);
-            is_it && !skill.tools.is_empty()
-        })
     }
 
     /// Returns all files by their whole paths.
@@ -260,8 +236,7 @@ pub fn bash() -> ToolDefinition {
              `${{…}}`, and outside of quotes no `{{…}}` or `*`. Commands: cat, head and tail (-n -c), \
              grep (-E -F -i -v -n -c -l -q -o -w -r -h -H -s -e -A -B -C), wc, sort (-r -n -u -f -k \
              -t), uniq (-c -d -u), echo (-n), ls (-l -R), true, false, jq (-r -j -c -n -s -e --arg \
-             --argjson; no def, reduce, foreach, assignments such as `|=`, del, path functions, \
-             dates, @base64); no sed, awk, cut, tr, find. Each skill has a command: `<id>-cli \
+             --argjson; no modules, input, env, now); no sed, awk, cut, tr, find. Each skill has a command: `<id>-cli \
              <tool> --flag value`, `<id>-cli <tool> --json '{{…}}'`, `<id>-cli [<tool>] --help`. \
              Read the SKILL.md of a skill before you use it."
         ),
@@ -296,7 +271,7 @@ fn generated(id: &str, tools: Vec<ToolDefinition>) -> Skill {
     for tool in &tools {
         // Writing to a text cannot fail.
         let _ = write!(text, "\n## {}\n\n{}\n", tool.name, tool.description.trim());
-        let flags = flags_of(tool);
+        let flags = flags_of(&tool.arguments);
         if !flags.is_empty() {
             let _ = write!(text, "\n{flags}");
         }
@@ -385,172 +360,6 @@ impl SkillSet {
         let left = skills.filter(|skill| is_left(definition, &skill.id));
         Self::new(left.cloned().collect())
     }
-}
-
-// The flags of a skill's command: the description of a tool's arguments for a model.
-
-/// Characters of a value or of a choice of values, in a flag's line.
-const VALUES_CHARS_MAX: usize = 400;
-/// Characters of the schema of one flag.
-const SCHEMA_CHARS_MAX: usize = 4_000;
-/// The bounds of a schema, with their descriptions.
-const BOUNDS: [(&str, &str); 11] = [
-    ("minimum", "at least"),
-    ("exclusiveMinimum", "more than"),
-    ("maximum", "at most"),
-    ("exclusiveMaximum", "less than"),
-    ("multipleOf", "a multiple of"),
-    ("minLength", "characters at least"),
-    ("maxLength", "characters at most"),
-    ("minItems", "items at least"),
-    ("maxItems", "items at most"),
-    ("pattern", "matches"),
-    ("format", "written as"),
-];
-
-/// Returns the flags of a tool, a line each: name, type, need, values, bounds, default and
-/// description.
-#[must_use]
-pub fn flags_of(tool: &ToolDefinition) -> String {
-    let mut text = String::new();
-    for (name, schema) in properties(tool) {
-        let required = tool.arguments.get("required").and_then(Value::as_array);
-        let is_needed = required.is_some_and(|all| all.iter().any(|it| it == name.as_str()));
-        let need = if is_needed { ", required" } else { "" };
-        let reported = schema.get("description").and_then(Value::as_str);
-        let reported = reported
-            .map(|reported| format!(": {reported}"))
-            .unwrap_or_default();
-        // Writing to a text cannot fail.
-        let _ = writeln!(
-            text,
-            "- `--{name}` ({}{need}{}){reported}",
-            kind_shown(schema),
-            more_shown(schema)
-        );
-    }
-    text
-}
-
-/// Returns the schemas of those arguments of a tool that are more than one word or number, with the
-/// schemas that they refer to. Empty if there are no such arguments.
-#[must_use]
-pub fn schemas_of(tool: &ToolDefinition) -> String {
-    let mut text = String::new();
-    for (name, schema) in properties(tool) {
-        let kinds = kinds_of(schema);
-        let is_one = kinds
-            .iter()
-            .all(|kind| !matches!(*kind, "array" | "object"));
-        if is_one && !kinds.is_empty() {
-            continue;
-        }
-        let shown = visible(&schema.to_string(), SCHEMA_CHARS_MAX);
-        let _ = writeln!(text, "--{name} takes JSON of this schema: {shown}");
-    }
-    for key in ["$defs", "definitions"] {
-        if let Some(definitions) = tool.arguments.get(key).filter(|_| !text.is_empty()) {
-            let shown = visible(&definitions.to_string(), SCHEMA_CHARS_MAX);
-            let _ = writeln!(text, "{key}: {shown}");
-        }
-    }
-    if text.is_empty() {
-        text
-    } else {
-        format!("\n{text}")
-    }
-}
-
-/// Returns the types that a schema allows, as far as it names them. Those of its alternatives and
-/// values are included.
-#[must_use]
-pub fn kinds_of(schema: &Value) -> Vec<&str> {
-    let mut kinds = Vec::new();
-    match schema.get("type") {
-        Some(Value::String(kind)) => kinds.push(kind.as_str()),
-        Some(Value::Array(all)) => kinds.extend(all.iter().filter_map(Value::as_str)),
-        _ => {}
-    }
-    if !kinds.is_empty() {
-        return kinds;
-    }
-    for key in ["anyOf", "oneOf"] {
-        let alternatives = schema.get(key).and_then(Value::as_array);
-        for alternative in alternatives.into_iter().flatten() {
-            let of_one = kinds_of(alternative);
-            if of_one.is_empty() {
-                // It may be anything.
-                return Vec::new();
-            }
-            kinds.extend(of_one);
-        }
-    }
-    let values = schema.get("enum").and_then(Value::as_array);
-    let values = values.into_iter().flatten().chain(schema.get("const"));
-    kinds.extend(values.map(|value| match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }));
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds
-}
-
-fn properties(tool: &ToolDefinition) -> impl Iterator<Item = (&String, &Value)> {
-    let properties = tool.arguments.get("properties").and_then(Value::as_object);
-    properties.into_iter().flatten()
-}
-
-/// Returns the types of an argument in words, with those of a list's items and an object's fields.
-fn kind_shown(schema: &Value) -> String {
-    let kinds = kinds_of(schema);
-    if kinds.is_empty() {
-        return "json".to_owned();
-    }
-    let shown = kinds.iter().map(|kind| match *kind {
-        "array" => match schema.get("items").map(kinds_of) {
-            Some(items) if !items.is_empty() => format!("array of {}", items.join(" or ")),
-            _ => "array".to_owned(),
-        },
-        "object" => match schema.get("properties").and_then(Value::as_object) {
-            Some(fields) if !fields.is_empty() => {
-                let names: Vec<&str> = fields.keys().map(String::as_str).collect();
-                format!("object with {}", names.join(", "))
-            }
-            _ => "object".to_owned(),
-        },
-        kind => kind.to_owned(),
-    });
-    shown.collect::<Vec<_>>().join(" or ")
-}
-
-/// Returns the values to choose from, the bounds and the default of an argument in words.
-fn more_shown(schema: &Value) -> String {
-    let mut shown = String::new();
-    let items = schema.get("items");
-    let values = |schema: &Value| {
-        let all = schema.get("enum").and_then(Value::as_array)?;
-        let all: Vec<String> = all.iter().map(Value::to_string).collect();
-        Some(visible(&all.join(" "), VALUES_CHARS_MAX))
-    };
-    if let Some(values) = values(schema).or_else(|| items.and_then(values)) {
-        let _ = write!(shown, ", one of {values}");
-    }
-    for (key, words) in BOUNDS {
-        if let Some(bound) = schema.get(key) {
-            let bound = visible(&bound.to_string(), VALUES_CHARS_MAX);
-            let _ = write!(shown, ", {words} {bound}");
-        }
-    }
-    if let Some(default) = schema.get("default") {
-        let default = visible(&default.to_string(), VALUES_CHARS_MAX);
-        let _ = write!(shown, ", {default} without it");
-    }
-    shown
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use agent_host_tests::guests::wasm;
 use agent_host_tests::world::runtime;
 use domain::grant::{Bound, GuestLimits};
 use futures::future::join_all;
-use runtime::{Notes, Outcome, Runtime, ToolCall};
+use runtime::{Outcome, Runtime, ToolCall};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,12 +52,6 @@ cases! {
     );
 }
 
-struct Unheard;
-
-impl Notes for Unheard {
-    fn note(&self, _message: &str) {}
-}
-
 pub(super) async fn call(
     runtime: &Runtime,
     component: &runtime::Component,
@@ -85,7 +79,7 @@ pub(super) async fn call(
                 ..Bound::default()
             },
             call,
-            Arc::new(Unheard),
+            Arc::new(runtime::Unheard),
             Arc::new(runtime::EmptyBuckets),
         )
         .await

@@ -14,7 +14,7 @@ use crate::answer::{Answer, lines};
 use crate::cli::Suggest;
 use crate::config::{ComponentConfig, Loaded};
 use crate::failure::{Exit, Failure};
-use crate::guests::{self, Unheard, isolated_call, rulings};
+use crate::guests::{self, isolated_call, rulings};
 use crate::serve::{Reach, command_runtime};
 use anyhow::{Context, anyhow};
 use broker::Entry;
@@ -24,7 +24,7 @@ use domain::grant::{
     Access, Bound, BucketGrant, DirectoryGrant, SecretGrant, SecretSlot, capability,
 };
 use domain::tool::ToolDefinition;
-use runtime::{Called, Described, EmptyBuckets, Outcome, Runtime};
+use runtime::{Called, Described, EmptyBuckets, Outcome, Runtime, Unheard};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;

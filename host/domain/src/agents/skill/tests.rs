@@ -1,9 +1,6 @@
 //! Components and folders as skills: what is offered, made, read and left out.
 
-use super::{
-    Offer, SkillFault, SkillFolder, SkillSet, bash, flags_of, is_listed, offer, schemas_of,
-    skills_of,
-};
+use super::{Offer, SkillFault, SkillFolder, SkillSet, bash, is_listed, offer, skills_of};
 use crate::access::tool::ToolDefinition;
 use crate::agents::definition::Definition;
 use serde_json::{Value, json};
@@ -136,59 +133,9 @@ fn a_components_skill_says_what_its_tools_do_past_an_abbreviation() {
 }
 
 #[test]
-fn a_model_is_told_what_it_may_give_for_a_flag() {
-    let tool: ToolDefinition = serde_json::from_value(json!({
-        "name": "notes_add", "description": "Adds a note.", "effect": "idempotent",
-        "arguments": {
-            "type": "object", "required": ["state"],
-            "$defs": { "place": { "type": "object", "properties": { "x": { "type": "number" } } } },
-            "properties": {
-                "state": { "type": "string", "enum": ["open", "done"], "default": "open" },
-                "title": { "type": ["string", "null"], "maxLength": 80 },
-                "count": { "type": "integer", "minimum": 1, "maximum": 5, "description": "How many." },
-                "tags": { "type": "array", "items": { "enum": ["a", "b"] } },
-                "owner": { "type": "object", "properties": { "name": { "type": "string" } } },
-                "size": { "anyOf": [{ "type": "integer" }, { "type": "string" }] },
-                "place": { "$ref": "#/$defs/place" },
-            },
-        },
-    }))
-    .unwrap();
-    assert_eq!(
-        flags_of(&tool),
-        "- `--state` (string, required, one of \"open\" \"done\", \"open\" without it)\n\
-         - `--title` (string or null, characters at most 80)\n\
-         - `--count` (integer, at least 1, at most 5): How many.\n\
-         - `--tags` (array of string, one of \"a\" \"b\")\n\
-         - `--owner` (object with name)\n\
-         - `--size` (integer or string)\n\
-         - `--place` (json)\n"
-    );
-    let schemas = schemas_of(&tool);
-    for expected in [
-        r#"--owner takes JSON of this schema: {"type":"object","properties":{"name""#,
-        r#"--tags takes JSON of this schema: {"type":"array","items":{"enum":["a","b"]}}"#,
-        r##"--place takes JSON of this schema: {"$ref":"#/$defs/place"}"##,
-        r#"$defs: {"place":{"type":"object","properties":{"x""#,
-    ] {
-        assert!(schemas.contains(expected), "{expected}: {schemas}");
-    }
-    assert!(
-        !schemas.contains("--state") && !schemas.contains("--size"),
-        "{schemas}"
-    );
-    let plain = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-    let plain = ToolDefinition {
-        arguments: plain,
-        ..tool
-    };
-    assert_eq!(schemas_of(&plain), "");
-}
-
-#[test]
 fn the_tool_of_skills_names_what_its_commands_do_not_know() {
     let reported = bash().description;
-    for gap in ["reduce", "`|=`", "del", "no sed", "`{…}`", "-k -t", "-A -B"] {
+    for gap in ["no modules", "no sed", "`{…}`", "-k -t", "-A -B"] {
         assert!(reported.contains(gap), "{gap}: {reported}");
     }
 }

@@ -1,8 +1,8 @@
 //! Arguments and texts as commands read them.
 
 use crate::files;
-use crate::meter::Stop;
-use crate::state::{Ended, Line};
+use crate::state::{Ended, Line, Stop, push};
+use agent_host_shapes::shown::visible;
 
 /// The options of a command, and its other arguments.
 #[derive(Default)]
@@ -84,7 +84,7 @@ fn unknown(name: &str, argument: &str, known: &str) -> Ended {
     } else {
         known.join(" ")
     };
-    let argument = domain::shown::visible(argument, 80);
+    let argument = visible(argument, 80);
     Ended::failed(
         2,
         format!("{name}: there is no option {argument} here; options are: {known}"),
@@ -119,7 +119,7 @@ impl Read<'_> {
 
 /// Reads the files of a command, or the input without any.
 pub(crate) fn texts<'t, 'a: 't>(
-    line: &mut Line<'a>,
+    line: &Line<'a>,
     name: &str,
     paths: &'t [String],
     input: &'t str,
@@ -133,18 +133,11 @@ pub(crate) fn texts<'t, 'a: 't>(
     for path in without.into_iter().chain(paths) {
         let text = match path {
             "-" => Ok(input),
-            path => files::read(line.skills, path),
+            path => files::read(line.given, path),
         };
-        line.meter.work(128 + path.len())?;
         match text {
-            Ok(text) => {
-                line.meter.work(text.len())?;
-                read.texts.push(Text { path, text });
-            }
-            Err(why) => {
-                line.meter
-                    .push_all(&mut read.err, &[name, ": ", &why, "\n"])?;
-            }
+            Ok(text) => read.texts.push(Text { path, text }),
+            Err(why) => push(&mut read.err, &[name, ": ", &why, "\n"])?,
         }
     }
     Ok(read)

@@ -27,7 +27,8 @@ pub fn is_hidden(char: char) -> bool {
 const BEGINNING_CHARS_MAX: usize = 64;
 
 /// Returns the beginning of a text, escaped, as an error repeats it.
-pub(crate) fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let text = text.chars().take(BEGINNING_CHARS_MAX);
     text.flat_map(char::escape_debug).collect()
 }

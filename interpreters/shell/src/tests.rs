@@ -1,62 +1,75 @@
 //! Command lines, and what they print and end with.
 
-use crate::{Answered, LineOutcome, OUTPUT_BYTES_MAX, Output, Wanted};
-use domain::definition::Definition;
-use domain::skill::{SkillFolder, SkillSet, skills_of};
-use domain::tool::ToolDefinition;
-use serde_json::json;
-use std::cell::Cell;
-use std::collections::BTreeMap;
+use agent_host_shell::{
+    Answered, COMMAND_CALLS_MAX, Command, CommandLine, Cut, Output, Tool, Wanted,
+};
+use serde_json::{Value, json};
+use std::borrow::Cow;
 
-fn skills() -> SkillSet {
-    let definition: Definition = serde_json::from_value(json!({
-        "agentId": "a", "displayName": "A", "toolExposure": "skills",
-    }))
-    .unwrap();
-    let tool: ToolDefinition = serde_json::from_value(json!({
-        "name": "notes_add", "description": "Adds a note.", "effect": "idempotent",
-        "arguments": { "type": "object", "required": ["text"], "additionalProperties": false,
-            "properties": {
-                "text": { "type": "string" }, "count": { "type": "integer" },
-                "pinned": { "type": "boolean" }, "tags": { "type": "array" },
-                "title": { "type": ["string", "null"] },
-                "size": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
-                "state": { "enum": ["1", "true", "open"] },
-            } },
-    }))
-    .unwrap();
-    let files = BTreeMap::from([
+/// The skills of an agent: a folder of the operator's, and the command of a component.
+fn skills() -> CommandLine<'static> {
+    let arguments = json!({
+        "type": "object", "required": ["text"], "additionalProperties": false,
+        "properties": {
+            "text": { "type": "string" }, "count": { "type": "integer" },
+            "pinned": { "type": "boolean" }, "tags": { "type": "array" },
+            "title": { "type": ["string", "null"] },
+            "size": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+            "state": { "enum": ["1", "true", "open"] },
+        },
+    });
+    let files = [
         (
-            "SKILL.md".to_owned(),
-            "---\nname: guide\ndescription: A guide.\n---\nBody\n".to_owned(),
+            "/skills/guide/SKILL.md",
+            "---\nname: guide\ndescription: A guide.\n---\nBody\n",
         ),
         (
-            "references/data.json".to_owned(),
-            r#"{"items":[{"name":"x","size":2},{"name":"y","size":10}]}"#.to_owned(),
+            "/skills/guide/references/data.json",
+            r#"{"items":[{"name":"x","size":2},{"name":"y","size":10}]}"#,
         ),
-        ("references/lines.txt".to_owned(), "b\na\nb\n".to_owned()),
-        ("scripts/run.sh".to_owned(), "rm -rf /\n".to_owned()),
-    ]);
-    let folder = SkillFolder::read("guide", files).unwrap();
-    let components = BTreeMap::from([("notes".to_owned(), vec![tool])]);
-    skills_of(&definition, components, &[folder])
+        ("/skills/guide/references/lines.txt", "b\na\nb\n"),
+        ("/skills/guide/scripts/run.sh", "rm -rf /\n"),
+        ("/skills/notes/SKILL.md", "---\nname: notes\n---\n"),
+        ("/skills/notes/notes-cli", "It calls: notes_add\n"),
+    ];
+    CommandLine {
+        command: Cow::Borrowed(""),
+        files: files.map(|(path, text)| (path.into(), text.into())).into(),
+        commands: vec![Command {
+            name: "notes-cli".to_owned(),
+            path: "/skills/notes/notes-cli".to_owned(),
+            skill: "notes".into(),
+            description: "The tools of `notes`.".into(),
+            tools: vec![Tool {
+                name: "notes_add".into(),
+                description: "Adds a note.".into(),
+                arguments: Cow::<Value>::Owned(arguments),
+            }],
+        }],
+        answered: Cow::Borrowed(&[]),
+        cut: None,
+    }
 }
 
-fn run(command: &str, skills: &SkillSet, answered: &[Answered]) -> LineOutcome {
-    crate::run(command, skills, answered, Box::new(|| false))
+fn run(command: &str, skills: &CommandLine<'_>, answered: &[Answered]) -> Result<Output, Wanted> {
+    crate::run(&CommandLine {
+        command: command.into(),
+        answered: answered.into(),
+        ..skills.clone()
+    })
 }
 
 fn output(command: &str) -> Output {
     match run(command, &skills(), &[]) {
-        LineOutcome::Done(output) => output,
-        LineOutcome::Call(wanted) => panic!("{command} needs {wanted:?}"),
+        Ok(output) => output,
+        Err(wanted) => panic!("{command} needs {wanted:?}"),
     }
 }
 
 fn wanted(command: &str) -> Wanted {
     match run(command, &skills(), &[]) {
-        LineOutcome::Call(wanted) => wanted,
-        LineOutcome::Done(output) => panic!("{command} gives {output:?}"),
+        Err(wanted) => wanted,
+        Ok(output) => panic!("{command} gives {output:?}"),
     }
 }
 
@@ -157,6 +170,12 @@ fn jq_selects_and_makes_values() {
         "jq -r '.items[] | [.name, .size] | @csv' guide/references/data.json",
         "\"x\",2\n\"y\",10\n",
     );
+    check(
+        "jq -nr '[\"a\\\"b\",null,true,1.5]|@csv'",
+        "\"a\"\"b\",,true,1.5\n",
+    );
+    check("jq -nr '[\"a\\tb\\n\\\\\",2]|@tsv'", "a\\tb\\n\\\\\t2\n");
+    assert_eq!(output("jq -n '[[1]]|@csv'").exit, 5);
 }
 
 #[test]
@@ -226,12 +245,12 @@ fn a_line_goes_on_with_the_results_of_its_calls() {
         failed,
     };
     let one = answered(&first, "{\"id\":7}", false);
-    let LineOutcome::Call(second) = run(line, &skills(), std::slice::from_ref(&one)) else {
+    let Err(second) = run(line, &skills(), std::slice::from_ref(&one)) else {
         panic!("a second call");
     };
     assert_eq!(second.arguments, "{\"text\":\"b\"}");
     let two = answered(&second, "no room", true);
-    let LineOutcome::Done(output) = run(line, &skills(), &[one.clone(), two]) else {
+    let Ok(output) = run(line, &skills(), &[one.clone(), two]) else {
         panic!("an end");
     };
     assert_eq!(output.out, "7\nfailed\n");
@@ -241,7 +260,7 @@ fn a_line_goes_on_with_the_results_of_its_calls() {
         arguments: "{}".to_owned(),
         ..one
     };
-    let LineOutcome::Done(output) = run(line, &skills(), &[other]) else {
+    let Ok(output) = run(line, &skills(), &[other]) else {
         panic!("an end");
     };
     assert_eq!(output.exit, 125);
@@ -373,9 +392,6 @@ fn nothing_is_written_and_nothing_runs_in_the_background() {
     ] {
         refused(command);
     }
-    let before = skills();
-    let _ = run("echo a > /dev/null", &before, &[]);
-    assert_eq!(before, skills());
 }
 
 #[test]
@@ -476,46 +492,28 @@ fn a_line_is_bounded_in_depth_size_and_calls() {
     }
     let doubled = format!("X=aaaaaaaaaaaaaaaa{}; echo $X", "; X=$X$X$X$X".repeat(30));
     assert_eq!(output(&doubled).exit, 125);
-    let multiplied = format!("echo 1 | jq '{}'", "[.,.,.,.]|".repeat(3) + "length");
-    assert_eq!(output(&multiplied).exit, 0);
-    let multiplied = format!(
-        "echo '[1,1]' | jq '{}'",
-        "[.[],.[],.[]]|".repeat(14) + "length"
-    );
-    assert_eq!(output(&multiplied).exit, 125);
-    for filter in [
-        "def f: f; f",
-        "[range(1000000000)]",
-        "reduce .[] as $x (0; .)",
-        "repeat(1)",
-        "env",
-        "input",
-        "import \"a\" as a; 1",
-        "$ENV",
-        "now",
-        ".a = 1",
-    ] {
+    for filter in ["env", "input", "import \"a\" as a; 1", "$ENV", "now"] {
         let command = format!("echo '[1]' | jq '{filter}'");
-        assert_ne!(output(&command).exit, 0, "{command}");
+        assert_eq!(output(&command).exit, 3, "{command}");
     }
     // Each call is answered, and still no line makes calls without end.
     let many = "notes-cli add --text a;".repeat(40) + "echo end";
     let mut answered = Vec::new();
     loop {
         match run(&many, &skills(), &answered) {
-            LineOutcome::Call(wanted) => answered.push(Answered {
+            Err(wanted) => answered.push(Answered {
                 tool: wanted.tool,
                 arguments: wanted.arguments,
                 text: String::new(),
                 failed: false,
             }),
-            LineOutcome::Done(output) => {
+            Ok(output) => {
                 assert_eq!(output.exit, 125);
                 break;
             }
         }
     }
-    assert_eq!(answered.len(), domain::skill::COMMAND_CALLS_MAX);
+    assert_eq!(answered.len(), COMMAND_CALLS_MAX);
 }
 
 /// Lines of random chunks, the same ones each time: each ends, and none makes more than it may.
@@ -581,11 +579,11 @@ fn lines_of_random_pieces_end_without_a_panic() {
         let length = 1 + next(12);
         let line: String = (0..length).map(|_| chunks[next(chunks.len())]).collect();
         match run(&line, &skills, &[]) {
-            LineOutcome::Done(output) => {
+            Ok(output) => {
                 carried_out += usize::from(output.exit != 2);
                 assert!(output.out.len() < 1 << 20, "{line}");
             }
-            LineOutcome::Call(wanted) => {
+            Err(wanted) => {
                 carried_out += 1;
                 assert_eq!(wanted.tool, "notes_add", "{line}");
             }
@@ -720,16 +718,10 @@ fn jq_refuses_unknown_names_before_anything_is_carried_out() {
         ("(1 as $x|$x), $x?", "no variable $x"),
         ("[]|map({$nope})", "no variable $nope"),
         ("[]|.[$nope:]", "no variable $nope"),
-        ("try @base64 catch .", "no function @base64/0"),
         ("\"\\(nofunc)\"?", "no function nofunc/0"),
-        ("try (.a = 1) catch .", "an assignment is not read here"),
-        (
-            "reduce .[] as $x (0; .+$x)? // 1",
-            "reduce is not read here",
-        ),
-        ("def f: 1; 2", "def is not read here"),
-        ("[]|map(. as [$a]|$a)", "a pattern after `as`"),
         ("if true then 1 else nofunc end", "no function nofunc/0"),
+        ("[1", "the filter cannot be read"),
+        ("1 +", "the filter cannot be read"),
     ] {
         let output = output(&format!("jq -n '{filter}'"));
         assert_eq!((output.out.as_str(), output.exit), ("", 3), "{filter}");
@@ -743,6 +735,34 @@ fn jq_refuses_unknown_names_before_anything_is_carried_out() {
         "jq -nc '\"k\" as $x|{$x},{$x:1}'",
         "{\"x\":\"k\"}\n{\"k\":1}\n",
     );
+}
+
+#[test]
+fn jq_defines_folds_and_assigns() {
+    for (filter, expected) in [
+        ("def twice(f): f|f; 3|twice(.*2)", "12"),
+        ("reduce range(4) as $n (0; .+$n)", "6"),
+        ("[foreach range(3) as $n (0; .+$n)]", "[0,1,3]"),
+        ("{a:1}|.a |= .+1|.b = 3|del(.a)", "{\"b\":3}"),
+        ("[paths]|length", "0"),
+        ("{a:{b:1}}|getpath([\"a\",\"b\"])", "1"),
+        ("[1,[2]]|. as [$a,[$b]]|$a+$b", "3"),
+        ("first(range(1000000000))", "0"),
+        ("[limit(2; repeat(1))]", "[1,1]"),
+        ("\"a\"|@base64", "\"YQ==\""),
+        ("0|todate", "\"1970-01-01T00:00:00Z\""),
+        ("[10/2, 1/3*3, nan, infinite]", "[5,1,null,null]"),
+        ("[1,null,\"a\"]|join(\"-\")", "\"1--a\""),
+        ("[]|join(\",\")", "\"\""),
+        (
+            "[{name:\"a\",v:1},{k:\"b\",value:null}]|from_entries",
+            "{\"a\":1,\"b\":null}",
+        ),
+        ("{a:1}|with_entries(.value+=1)", "{\"a\":2}"),
+    ] {
+        check(&format!("jq -nc '{filter}'"), &format!("{expected}\n"));
+    }
+    assert_eq!(output("jq -n '1, halt_error(3)'").exit, 3);
 }
 
 #[test]
@@ -808,24 +828,8 @@ fn answered(line: &str, text: &str) -> Output {
         failed: false,
     };
     match run(line, &skills(), &[one]) {
-        LineOutcome::Done(output) => output,
-        LineOutcome::Call(wanted) => panic!("{line} needs {wanted:?}"),
-    }
-}
-
-/// Carries a line out, each call of which is answered.
-fn ended(line: &str) -> (usize, Output) {
-    let mut calls: Vec<Answered> = Vec::new();
-    loop {
-        match run(line, &skills(), &calls) {
-            LineOutcome::Call(wanted) => calls.push(Answered {
-                tool: wanted.tool,
-                arguments: wanted.arguments,
-                text: "done".to_owned(),
-                failed: false,
-            }),
-            LineOutcome::Done(output) => return (calls.len(), output),
-        }
+        Ok(output) => output,
+        Err(wanted) => panic!("{line} needs {wanted:?}"),
     }
 }
 
@@ -848,55 +852,20 @@ fn a_line_that_meets_a_limit_keeps_what_it_printed_and_names_its_calls() {
 }
 
 #[test]
-fn a_line_that_is_told_to_stop_ends_with_what_it_printed() {
-    let line = "echo first; jq -n '[range(9999)]|length'; jq -n '[range(9999)|tojson]|length'";
-    let whole = output(line);
-    assert_eq!(whole.out, "first\n9999\n9999\n");
-    let inspections = Cell::new(0);
-    let stopped = Box::new(move || {
-        inspections.set(inspections.get() + 1);
-        inspections.get() > 20
-    });
-    let LineOutcome::Done(cut) = crate::run(line, &skills(), &[], stopped) else {
-        panic!("an end");
-    };
-    assert_eq!(cut.exit, 125);
-    assert_eq!(cut.out, "first\n9999\n");
-    assert!(cut.err.contains("takes too long"), "{}", cut.err);
-}
-
-#[test]
-fn the_work_of_a_line_is_bounded_with_what_it_does_again_after_each_call() {
-    // Some forty megabytes before the first call are worked on anew for each call after it.
-    let before = "jq -n '[range(99999)|.]|length' >/dev/null; ";
-    let line = before.to_owned() + &"notes-cli add --text a; ".repeat(32);
-    let (calls, output) = ended(&line);
-    assert_eq!(output.exit, 125);
-    assert!(output.err.contains("after each call"), "{}", output.err);
-    assert!(
-        output.err.contains("calls that it made stand"),
-        "{}",
-        output.err
-    );
-    assert!((8..32).contains(&calls), "{calls} calls");
-    // Without it, all of them have room.
-    let (calls, output) = ended(&"notes-cli add --text a; ".repeat(32));
-    assert_eq!((calls, output.exit), (32, 0), "{output:?}");
-}
-
-#[test]
-fn an_agent_is_shown_so_much_of_the_output_and_told_how_much_is_left_out() {
-    let long = Output {
-        out: "é".repeat(OUTPUT_BYTES_MAX),
-        err: "e".repeat(OUTPUT_BYTES_MAX + 5),
-        exit: 1,
-    };
-    let shown = long.shown();
-    assert!(shown.len() < 2 * OUTPUT_BYTES_MAX + 400, "{}", shown.len());
-    let reported = format!("[{OUTPUT_BYTES_MAX} more bytes are left out");
-    assert!(shown.contains(&reported), "{}", &shown[shown.len() - 400..]);
-    assert!(shown.contains("[5 more bytes are left out"));
-    assert!(shown.ends_with("[exit code 1]"));
+fn a_line_that_is_to_end_before_a_command_keeps_what_was_printed_before() {
+    let line = "echo first; (echo second; nothing; notes-cli add --text a); echo third";
+    for (after, out) in [(0, ""), (1, "first\n"), (3, "first\nsecond\n")] {
+        let why = "it takes too long".to_owned();
+        let cut = crate::run(&CommandLine {
+            command: line.into(),
+            cut: Some(Cut { after, why }),
+            ..skills()
+        });
+        let cut = cut.unwrap();
+        assert_eq!((cut.out.as_str(), cut.exit), (out, 125));
+        assert_eq!(cut.err.contains("not found"), after == 3, "{}", cut.err);
+        assert!(cut.err.ends_with("it takes too long\n"), "{}", cut.err);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Files below `/skills`, which are texts in memory: looking one up is all that can be done.
 
-use crate::meter::{Meter, Stop};
-use domain::skill::{ROOT, SkillSet};
+use agent_host_shapes::shown::visible;
+use agent_host_shell::{CommandLine, ROOT};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -33,12 +33,12 @@ pub(crate) fn whole(path: &str) -> String {
 ///
 /// # Errors
 /// The reason, for people.
-pub(crate) fn read<'a>(skills: &'a SkillSet, path: &str) -> Result<&'a str, String> {
+pub(crate) fn read<'a>(line: &'a CommandLine<'_>, path: &str) -> Result<&'a str, String> {
     let whole = whole(path);
-    if let Some(text) = skills.files().get(&whole) {
+    if let Some(text) = line.files.get(whole.as_str()) {
         return Ok(text);
     }
-    if is_folder(skills, &whole) {
+    if is_folder(line, &whole) {
         return Err(format!("{path}: Is a directory"));
     }
     Err(missing(path))
@@ -47,41 +47,35 @@ pub(crate) fn read<'a>(skills: &'a SkillSet, path: &str) -> Result<&'a str, Stri
 /// Returns the text for a path of nothing.
 pub(crate) fn missing(path: &str) -> String {
     if path.len() > PATH_BYTES_MAX {
-        let path = domain::shown::visible(path, 80);
+        let path = visible(path, 80);
         return format!("{path}: File name too long");
     }
     format!("{path}: No such file or directory")
 }
 
 /// Returns whether a whole path is that of a folder.
-pub(crate) fn is_folder(skills: &SkillSet, whole: &str) -> bool {
-    whole == "/" || whole == ROOT || (!whole.is_empty() && below(skills, whole).next().is_some())
+pub(crate) fn is_folder(line: &CommandLine<'_>, whole: &str) -> bool {
+    whole == "/" || whole == ROOT || (!whole.is_empty() && below(line, whole).next().is_some())
 }
 
 /// Returns the whole paths of the files below a folder.
 pub(crate) fn below<'a>(
-    skills: &'a SkillSet,
+    line: &'a CommandLine<'_>,
     folder: &str,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
     let start = format!("{}/", folder.trim_end_matches('/'));
     let from = (Bound::Included(start.as_str()), Bound::Unbounded);
-    let files = skills.files().range::<str, _>(from);
+    let files = line.files.range::<str, _>(from);
     files
-        .map(|(path, _)| path.as_str())
+        .map(|(path, _)| &**path)
         .take_while(move |path| path.starts_with(&start))
 }
 
-/// Returns the names in a folder, those of folders with `/` at the end. Each file below it is
-/// counted.
-pub(crate) fn names(
-    meter: &mut Meter,
-    skills: &SkillSet,
-    folder: &str,
-) -> Result<BTreeSet<String>, Stop> {
+/// Returns the names in a folder, those of folders with `/` at the end.
+pub(crate) fn names(line: &CommandLine<'_>, folder: &str) -> BTreeSet<String> {
     let start = format!("{}/", folder.trim_end_matches('/'));
     let mut names = BTreeSet::new();
-    for path in below(skills, folder) {
-        meter.work(64 + path.len())?;
+    for path in below(line, folder) {
         let rest = path.strip_prefix(&start).unwrap_or(path);
         names.insert(match rest.split_once('/') {
             Some((name, _)) => format!("{name}/"),
@@ -91,5 +85,5 @@ pub(crate) fn names(
     if folder == "/" {
         names.insert(format!("{}/", ROOT.trim_start_matches('/')));
     }
-    Ok(names)
+    names
 }

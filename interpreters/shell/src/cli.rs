@@ -1,10 +1,10 @@
 //! The commands of skills: a command line becomes the arguments of one call of a tool.
 
-use crate::Wanted;
-use crate::meter::{Meter, Stop};
-use crate::state::{Ended, Line};
-use domain::skill::{Skill, flags_of, kinds_of, schemas_of};
-use domain::tool::ToolDefinition;
+use crate::state::{Ended, Line, Stop};
+use agent_host_shapes::json;
+use agent_host_shapes::shown::visible;
+use agent_host_shell::flags::{flags_of, kinds_of, schemas_of};
+use agent_host_shell::{Command, Tool, Wanted};
 use serde_json::{Map, Value};
 
 /// The exit code of a command that is used wrongly.
@@ -13,112 +13,94 @@ const WRONG: u8 = 2;
 /// Carries the command of a skill out.
 pub(crate) fn run(
     line: &mut Line<'_>,
-    skill: &Skill,
+    command: &Command<'_>,
     arguments: &[String],
     input: &str,
 ) -> Result<Ended, Stop> {
     let Some((name, arguments)) = arguments.split_first() else {
-        return print(line, &help(skill));
+        return Ok(Ended::printed(help(command)));
     };
     if is_help(name) {
-        return print(line, &help(skill));
+        return Ok(Ended::printed(help(command)));
     }
-    let Some(tool) = skill.tool(name) else {
-        let names: Vec<&str> = skill.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let name = domain::shown::visible(name, 80);
+    let Some(tool) = tool_of(command, name) else {
+        let names: Vec<&str> = command.tools.iter().map(|tool| &*tool.name).collect();
+        let name = visible(name, 80);
         return Ok(Ended::failed(
             WRONG,
             format!(
                 "{}: there is no tool {name}; there are: {}",
-                skill.command(),
+                command.name,
                 names.join(", ")
             ),
         ));
     };
-    let arguments = match arguments_of(&mut line.meter, tool, arguments, input)? {
-        Ok(Some(arguments)) => line.meter.json(&Value::Object(arguments), true)?,
-        Ok(None) => return print(line, &help_of(skill, tool)),
+    let arguments = match arguments_of(tool, arguments, input) {
+        Ok(Some(arguments)) => Value::Object(arguments).to_string(),
+        Ok(None) => return Ok(Ended::printed(help_of(command, tool))),
         Err(why) => {
-            let reported = format!(
-                "{} {}: {why}\n{}",
-                skill.command(),
-                tool.name,
-                help_of(skill, tool)
-            );
+            let help = help_of(command, tool);
+            let reported = format!("{} {}: {why}\n{help}", command.name, tool.name);
             return Ok(Ended::failed(WRONG, reported));
         }
     };
     let answered = line.call(Wanted {
-        tool: tool.name.clone(),
+        tool: tool.name.to_string(),
         arguments,
     })?;
     if answered.failed {
         return Ok(Ended::failed(1, answered.text.as_str()));
     }
-    let mut out = String::new();
-    line.meter.push(&mut out, &answered.text)?;
+    let mut out = answered.text.clone();
     if !out.is_empty() && !out.ends_with('\n') {
         out.push('\n');
     }
     Ok(Ended::printed(out))
 }
 
-/// Ends with a text that tells how something is used.
-fn print(line: &mut Line<'_>, text: &str) -> Result<Ended, Stop> {
-    let mut out = String::new();
-    line.meter.push(&mut out, text)?;
-    Ok(Ended::printed(out))
+/// Returns a tool of a command, by its full name or by the part after the id of the skill.
+fn tool_of<'c>(command: &'c Command<'_>, name: &str) -> Option<&'c Tool<'c>> {
+    let long = format!("{}_{name}", command.skill.replace('-', "_"));
+    let named = |name: &str| command.tools.iter().find(|tool| tool.name == name);
+    named(name).or_else(|| named(&long))
 }
 
 fn is_help(argument: &str) -> bool {
     matches!(argument, "--help" | "-h")
 }
 
-fn help(skill: &Skill) -> String {
-    let command = skill.command();
+fn help(command: &Command<'_>) -> String {
+    let name = &command.name;
     let mut help = format!(
-        "{}\n\nUsage:\n  {command} <tool> --flag value\n  {command} <tool> --json '{{…}}' (or - \
-         for the input)\n  {command} <tool> --help\n\nTools:\n",
-        skill.description
+        "{}\n\nUsage:\n  {name} <tool> --flag value\n  {name} <tool> --json '{{…}}' (or - for the \
+         input)\n  {name} <tool> --help\n\nTools:\n",
+        command.description
     );
-    for tool in &skill.tools {
+    for tool in &command.tools {
         let first = tool.description.lines().next().unwrap_or_default();
         help.push_str(&format!("  {}: {first}\n", tool.name));
     }
     help
 }
 
-fn help_of(skill: &Skill, tool: &ToolDefinition) -> String {
+fn help_of(command: &Command<'_>, tool: &Tool<'_>) -> String {
     format!(
         "{} {}: {}\n\n{}{}",
-        skill.command(),
+        command.name,
         tool.name,
         tool.description.trim(),
-        flags_of(tool),
-        schemas_of(tool)
+        flags_of(&tool.arguments),
+        schemas_of(&tool.arguments)
     )
 }
 
-/// The arguments of a call, none where its help is wanted; or the fault, for people.
-type CallArguments = Result<Option<Map<String, Value>>, String>;
-
-/// Returns the arguments of a call.
+/// Returns the arguments of a call, none where its help is wanted. The error is the fault, for
+/// people.
 fn arguments_of(
-    meter: &mut Meter,
-    tool: &ToolDefinition,
+    tool: &Tool<'_>,
     arguments: &[String],
     input: &str,
-) -> Result<CallArguments, Stop> {
-    for argument in arguments {
-        meter.reading(argument)?;
-    }
-    if arguments.iter().any(|argument| argument == "-") {
-        meter.reading(input)?;
-    }
-    Ok(taken(tool, arguments, input))
-}
-
-fn taken(tool: &ToolDefinition, arguments: &[String], input: &str) -> CallArguments {
+) -> Result<Option<Map<String, Value>>, String> {
     let mut given = Map::new();
     let mut all = arguments.iter().peekable();
     while let Some(argument) = all.next() {
@@ -127,7 +109,7 @@ fn taken(tool: &ToolDefinition, arguments: &[String], input: &str) -> CallArgume
             return Ok(None);
         }
         let Some(flag) = argument.strip_prefix("--").filter(|flag| !flag.is_empty()) else {
-            let argument = domain::shown::visible(argument, 80);
+            let argument = visible(argument, 80);
             return Err(format!(
                 "{argument} is no flag; write --flag value, and quote values"
             ));
@@ -150,7 +132,7 @@ fn taken(tool: &ToolDefinition, arguments: &[String], input: &str) -> CallArgume
         let more = if flag == "json" && schema.is_none() {
             object_of(if value == "-" { input } else { value })?
         } else if is_unknown(tool, flag) {
-            let flag = domain::shown::visible(flag, 80);
+            let flag = visible(flag, 80);
             return Err(format!("there is no flag --{flag}"));
         } else {
             let value =
@@ -158,7 +140,7 @@ fn taken(tool: &ToolDefinition, arguments: &[String], input: &str) -> CallArgume
             Map::from_iter([(flag.to_owned(), value)])
         };
         if let Some(name) = more.keys().find(|name| given.contains_key(*name)) {
-            let name = domain::shown::visible(name, 80);
+            let name = visible(name, 80);
             return Err(format!("--{name} is given twice"));
         }
         given.extend(more);
@@ -167,7 +149,7 @@ fn taken(tool: &ToolDefinition, arguments: &[String], input: &str) -> CallArgume
 }
 
 fn object_of(text: &str) -> Result<Map<String, Value>, String> {
-    match domain::json::parse(text) {
+    match json::parse(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err("--json takes an object".to_owned()),
         Err(refused) => Err(format!("--json takes an object: {refused}")),
@@ -175,12 +157,12 @@ fn object_of(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Returns the schema of an argument.
-fn schema_of<'t>(tool: &'t ToolDefinition, flag: &str) -> Option<&'t Value> {
+fn schema_of<'t>(tool: &'t Tool<'t>, flag: &str) -> Option<&'t Value> {
     tool.arguments.get("properties")?.get(flag)
 }
 
 /// Returns whether a tool is known to have no such argument.
-fn is_unknown(tool: &ToolDefinition, flag: &str) -> bool {
+fn is_unknown(tool: &Tool<'_>, flag: &str) -> bool {
     let properties = tool.arguments.get("properties").and_then(Value::as_object);
     let is_open = match tool.arguments.get("additionalProperties") {
         Some(Value::Bool(is_open)) => *is_open,
@@ -202,7 +184,7 @@ fn is_boolean(schema: &Value) -> bool {
 fn value_of(schema: Option<&Value>, text: &str) -> Result<Value, String> {
     let kinds = schema.map(kinds_of).unwrap_or_default();
     let is_text = kinds.contains(&"string");
-    match domain::json::parse(text) {
+    match json::parse(text) {
         Ok(value) if kinds.is_empty() => Ok(value),
         Ok(value) if is_text => {
             let is_wanted = match &value {

@@ -1,8 +1,8 @@
 //! `head` and `tail`.
 
-use crate::meter::Stop;
 use crate::reading::{Text, texts};
-use crate::state::{Ended, Line};
+use crate::state::{Ended, Line, Stop, push};
+use agent_host_shapes::shown::visible;
 
 /// Lines that are shown without a number.
 const LINES: usize = 10;
@@ -52,7 +52,7 @@ impl Edge {
             edge.count = match digits.parse() {
                 Ok(count) if is_number => count,
                 _ => {
-                    let argument = domain::shown::visible(argument, 80);
+                    let argument = visible(argument, 80);
                     let why = format!(
                         "{name}: {argument} is not read; options are: -n NUMBER, -c NUMBER"
                     );
@@ -89,7 +89,7 @@ fn after_lines(text: &str, count: usize) -> usize {
 
 /// Carries one out.
 pub(crate) fn run(
-    line: &mut Line<'_>,
+    line: &Line<'_>,
     name: &str,
     arguments: &[String],
     input: &str,
@@ -103,9 +103,9 @@ pub(crate) fn run(
     let mut out = String::new();
     for Text { path, text } in &read.texts {
         if has_titles {
-            line.meter.push_all(&mut out, &["==> ", path, " <==\n"])?;
+            push(&mut out, &["==> ", path, " <==\n"])?;
         }
-        line.meter.push(&mut out, edge.of(name, text))?;
+        push(&mut out, &[edge.of(name, text)])?;
     }
     Ok(read.printed(out))
 }

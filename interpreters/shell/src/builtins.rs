@@ -1,8 +1,7 @@
 //! The commands that are always there.
 
-use crate::meter::{Meter, Stop};
 use crate::reading::{Options, Text, texts};
-use crate::state::{Ended, Line};
+use crate::state::{Ended, Line, Stop, push};
 use crate::{edge, files, grep, jq, sort};
 
 /// Their names.
@@ -12,7 +11,7 @@ pub(crate) const NAMES: [&str; 12] = [
 
 /// Carries one out.
 pub(crate) fn run(
-    line: &mut Line<'_>,
+    line: &Line<'_>,
     name: &str,
     arguments: &[String],
     input: &str,
@@ -23,8 +22,8 @@ pub(crate) fn run(
         "grep" => grep::run(line, arguments, input),
         "wc" => wc(line, arguments, input),
         "sort" => sort::run(line, arguments, input),
-        "uniq" => uniq(line, arguments, input),
-        "echo" => echo(line, arguments),
+        "uniq" => uniq(arguments, input),
+        "echo" => echo(arguments),
         "jq" => jq::run(line, arguments, input),
         "true" => Ok(Ended::default()),
         "false" => Ok(Ended {
@@ -35,7 +34,7 @@ pub(crate) fn run(
     }
 }
 
-fn cat(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
+fn cat(line: &Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
     let options = match Options::read("cat", arguments, "n", "") {
         Ok(options) => options,
         Err(ended) => return Ok(ended),
@@ -45,19 +44,19 @@ fn cat(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, 
     let mut number = 0_usize;
     for Text { text, .. } in &read.texts {
         if !options.has('n') {
-            line.meter.push(&mut out, text)?;
+            push(&mut out, &[text])?;
             continue;
         }
         for text in text.lines() {
             number += 1;
             let start = format!("{number:6}\t");
-            line.meter.push_all(&mut out, &[&start, text, "\n"])?;
+            push(&mut out, &[&start, text, "\n"])?;
         }
     }
     Ok(read.printed(out))
 }
 
-fn wc(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
+fn wc(line: &Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
     let options = match Options::read("wc", arguments, "lwcm", "") {
         Ok(options) => options,
         Err(ended) => return Ok(ended),
@@ -81,7 +80,6 @@ fn wc(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, S
     let mut totals = [0_usize; 4];
     let mut out = String::new();
     for Text { path, text } in &read.texts {
-        line.meter.work(text.len().saturating_mul(2))?;
         let counts = [
             text.matches('\n').count(),
             text.split_whitespace().count(),
@@ -91,20 +89,19 @@ fn wc(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, S
         for (total, count) in totals.iter_mut().zip(counts) {
             *total = total.saturating_add(count);
         }
-        line.meter.push(&mut out, &shown(counts))?;
+        push(&mut out, &[&shown(counts)])?;
         if *path != "-" {
-            line.meter.push_all(&mut out, &[" ", path])?;
+            push(&mut out, &[" ", path])?;
         }
-        line.meter.push(&mut out, "\n")?;
+        push(&mut out, &["\n"])?;
     }
     if options.others.len() > 1 {
-        line.meter
-            .push_all(&mut out, &[&shown(totals), " total\n"])?;
+        push(&mut out, &[&shown(totals), " total\n"])?;
     }
     Ok(read.printed(out))
 }
 
-fn uniq(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
+fn uniq(arguments: &[String], input: &str) -> Result<Ended, Stop> {
     let options = match Options::read("uniq", arguments, "cdu", "") {
         Ok(options) if options.others.is_empty() => options,
         Ok(_) => return Ok(Ended::failed(2, "uniq: it reads its input; use a pipe")),
@@ -112,7 +109,6 @@ fn uniq(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended,
     };
     let mut groups: Vec<(usize, &str)> = Vec::new();
     for text in input.lines() {
-        line.meter.work(32 + text.len())?;
         match groups.last_mut() {
             Some((count, last)) if *last == text => *count += 1,
             Some(_) | None => groups.push((1, text)),
@@ -127,16 +123,16 @@ fn uniq(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended,
         };
         if is_shown && options.has('c') {
             let start = format!("{count:7} ");
-            line.meter.push(&mut out, &start)?;
+            push(&mut out, &[&start])?;
         }
         if is_shown {
-            line.meter.push_all(&mut out, &[text, "\n"])?;
+            push(&mut out, &[text, "\n"])?;
         }
     }
     Ok(Ended::printed(out))
 }
 
-fn echo(line: &mut Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
+fn echo(arguments: &[String]) -> Result<Ended, Stop> {
     // Anything else that begins with `-` is a word, as in other shells.
     let is_option = |word: &&String| {
         let letters = word.strip_prefix('-').unwrap_or_default();
@@ -150,7 +146,7 @@ fn echo(line: &mut Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
     let mut out = String::new();
     for (number, word) in words.iter().enumerate() {
         let between = if number == 0 { "" } else { " " };
-        line.meter.push_all(&mut out, &[between, word])?;
+        push(&mut out, &[between, word])?;
     }
     if options.is_empty() {
         out.push('\n');
@@ -158,7 +154,7 @@ fn echo(line: &mut Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
     Ok(Ended::printed(out))
 }
 
-fn ls(line: &mut Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
+fn ls(line: &Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
     let options = match Options::read("ls", arguments, "1alR", "") {
         Ok(options) => options,
         Err(ended) => return Ok(ended),
@@ -169,33 +165,31 @@ fn ls(line: &mut Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
         paths => paths,
     };
     let mut listed = Listed {
-        meter: &mut line.meter,
         is_long: options.has('l'),
         ended: Ended::default(),
     };
     for path in paths {
-        listed.meter.work(256 + path.len().saturating_mul(4))?;
         let whole = files::whole(path);
-        if let Some(text) = line.skills.files().get(&whole) {
+        if let Some(text) = line.given.files.get(whole.as_str()) {
             listed.add(path, Some(text.len()))?;
-        } else if !files::is_folder(line.skills, &whole) {
+        } else if !files::is_folder(line.given, &whole) {
             let why = files::missing(path);
             let reported = ["ls: ", why.as_str(), "\n"];
-            listed.meter.push_all(&mut listed.ended.err, &reported)?;
+            push(&mut listed.ended.err, &reported)?;
             listed.ended.exit = 1;
         } else if options.has('R') {
-            for path in files::below(line.skills, &whole) {
-                let text = line.skills.files().get(path);
+            for path in files::below(line.given, &whole) {
+                let text = line.given.files.get(path);
                 listed.add(path, text.map(|text| text.len()))?;
             }
         } else {
             if paths.len() > 1 {
                 let title = [path.as_str(), ":\n"];
-                listed.meter.push_all(&mut listed.ended.out, &title)?;
+                push(&mut listed.ended.out, &title)?;
             }
             let folder = whole.trim_end_matches('/');
-            for name in files::names(listed.meter, line.skills, &whole)? {
-                let text = line.skills.files().get(&format!("{folder}/{name}"));
+            for name in files::names(line.given, &whole) {
+                let text = line.given.files.get(format!("{folder}/{name}").as_str());
                 listed.add(&name, text.map(|text| text.len()))?;
             }
         }
@@ -204,13 +198,12 @@ fn ls(line: &mut Line<'_>, arguments: &[String]) -> Result<Ended, Stop> {
 }
 
 /// The output of `ls`. No name is hidden, so `-a` shows the same; there is one on each line.
-struct Listed<'m> {
-    meter: &'m mut Meter,
+struct Listed {
     is_long: bool,
     ended: Ended,
 }
 
-impl Listed<'_> {
+impl Listed {
     /// Adds a name, in the long form with what it is, and with its size if it is a file.
     fn add(&mut self, name: &str, size: Option<usize>) -> Result<(), Stop> {
         let start = match (self.is_long, size) {
@@ -218,7 +211,6 @@ impl Listed<'_> {
             (true, Some(size)) => format!("-r--r--r-- {size:8} "),
             (true, None) => format!("dr-xr-xr-x {:8} ", "-"),
         };
-        self.meter
-            .push_all(&mut self.ended.out, &[&start, name, "\n"])
+        push(&mut self.ended.out, &[&start, name, "\n"])
     }
 }

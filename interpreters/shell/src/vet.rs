@@ -5,11 +5,11 @@
 //! ([`vet`]). What it reads right and is not done here is refused on what it has read
 //! ([`vet_list`]).
 
+use agent_host_shell::COMMAND_BYTES_MAX;
 use deno_task_shell::parser::{
     Command, CommandInner, IoFile, PipeSequenceOperator, Pipeline, PipelineInner, Redirect,
     RedirectFd, RedirectOp, Sequence, SequentialList, Word, WordPart,
 };
-use domain::skill::COMMAND_BYTES_MAX;
 
 /// Depth of substitutions and groups. The parser reads each more than once.
 const DEPTH_MAX: usize = 4;

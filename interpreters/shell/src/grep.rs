@@ -1,13 +1,12 @@
 //! `grep`, with patterns whose time is linear in what they read.
 
 use crate::files;
-use crate::meter::{Meter, Stop};
-use crate::pattern::Searched;
 use crate::reading::{Options, Text, texts};
-use crate::state::{Ended, Line};
+use crate::state::{Ended, Line, Stop, push};
+use regex::{Regex, RegexBuilder};
 
 /// Carries `grep` out.
-pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
+pub(crate) fn run(line: &Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
     let mut options = match Options::read("grep", arguments, "EFivnclqowrRhHs", "eABC") {
         Ok(options) => options,
         Err(ended) => return Ok(ended),
@@ -23,20 +22,19 @@ pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Res
         Ok(around) => around,
         Err(why) => return Ok(Ended::failed(2, format!("grep: {why}"))),
     };
-    let is_folded = options.has('i');
     let whole = joined(&patterns, &options);
-    let pattern = match Searched::compiled(&mut line.meter, &whole, is_folded)? {
+    let mut pattern = RegexBuilder::new(&whole);
+    let pattern = match pattern.case_insensitive(options.has('i')).build() {
         Ok(pattern) => pattern,
         Err(why) => return Ok(Ended::failed(2, format!("grep: {why}"))),
     };
     let paths = if options.has('r') || options.has('R') {
-        all_below(line, &options.others)?
+        all_below(line, &options.others)
     } else {
         options.others.clone()
     };
     let mut read = texts(line, "grep", &paths, input)?;
     let mut search = Search {
-        meter: &mut line.meter,
         pattern: &pattern,
         options: &options,
         around,
@@ -61,8 +59,8 @@ pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Res
     Ok(ended)
 }
 
-/// Returns the files that some paths mean, with those below folders. Each is counted.
-fn all_below(line: &mut Line<'_>, paths: &[String]) -> Result<Vec<String>, Stop> {
+/// Returns the files that some paths mean, with those below folders.
+fn all_below(line: &Line<'_>, paths: &[String]) -> Vec<String> {
     let here = [".".to_owned()];
     let paths = if paths.is_empty() {
         here.as_slice()
@@ -71,18 +69,14 @@ fn all_below(line: &mut Line<'_>, paths: &[String]) -> Result<Vec<String>, Stop>
     };
     let mut all = Vec::new();
     for path in paths {
-        line.meter.work(128 + path.len().saturating_mul(4))?;
         let whole = files::whole(path);
-        if !files::is_folder(line.skills, &whole) {
+        if !files::is_folder(line.given, &whole) {
             all.push(path.clone());
             continue;
         }
-        for path in files::below(line.skills, &whole) {
-            line.meter.work(128 + path.len())?;
-            all.push(path.to_owned());
-        }
+        all.extend(files::below(line.given, &whole).map(str::to_owned));
     }
-    Ok(all)
+    all
 }
 
 /// Returns one pattern for several.
@@ -195,8 +189,7 @@ impl Around {
 
 /// A search in texts.
 struct Search<'s> {
-    meter: &'s mut Meter,
-    pattern: &'s Searched,
+    pattern: &'s Regex,
     options: &'s Options,
     around: Around,
     is_titled: bool,
@@ -212,11 +205,9 @@ impl Search<'_> {
         // Lines after the last that was found that still are shown, and the first not shown yet.
         let mut after = 0_usize;
         let mut shown_until = 0_usize;
-        let ends = text.text.matches('\n').count();
-        self.meter.work(ends.saturating_add(1).saturating_mul(32))?;
         let lines: Vec<&str> = text.text.lines().collect();
         for (at, line) in lines.iter().enumerate() {
-            if self.pattern.is_in(self.meter, line)? == self.options.has('v') {
+            if self.pattern.is_match(line) == self.options.has('v') {
                 if is_reported && after > 0 {
                     after -= 1;
                     self.show(text, (at, '-'), line)?;
@@ -230,7 +221,7 @@ impl Search<'_> {
             }
             let from = at.saturating_sub(self.around.before).max(shown_until);
             if is_divided && from > shown_until && shown_until > 0 {
-                self.meter.push(&mut self.out, "--\n")?;
+                push(&mut self.out, &["--\n"])?;
             }
             for (number, line) in (from..).zip(lines.get(from..at).unwrap_or_default()) {
                 self.show(text, (number, '-'), line)?;
@@ -259,22 +250,14 @@ impl Search<'_> {
         };
         if !self.options.has('o') {
             let chunks = [path, path_mark, number, number_mark, line, "\n"];
-            return self.meter.push_all(&mut self.out, &chunks);
+            return push(&mut self.out, &chunks);
         }
         if mark == "-" || self.options.has('v') {
             return Ok(());
         }
-        let mut from = 0;
-        while let Some(found) = self.pattern.next_in(self.meter, line, from)? {
-            from = found.end();
-            if found.is_empty() {
-                // Nothing is shown of it; the next one begins after the next character.
-                let next = line.get(from..).and_then(|rest| rest.chars().next());
-                from += next.map_or(1, char::len_utf8);
-                continue;
-            }
+        for found in self.pattern.find_iter(line).filter(|it| !it.is_empty()) {
             let chunks = [path, path_mark, number, number_mark, found.as_str(), "\n"];
-            self.meter.push_all(&mut self.out, &chunks)?;
+            push(&mut self.out, &chunks)?;
         }
         Ok(())
     }
@@ -284,14 +267,13 @@ impl Search<'_> {
         self.is_found |= count > 0;
         if self.options.has('l') {
             if count > 0 {
-                self.meter.push_all(&mut self.out, &[text.path, "\n"])?;
+                push(&mut self.out, &[text.path, "\n"])?;
             }
         } else if self.options.has('c') {
             let count = count.to_string();
             let title = if self.is_titled { text.path } else { "" };
             let mark = if self.is_titled { ":" } else { "" };
-            self.meter
-                .push_all(&mut self.out, &[title, mark, count.as_str(), "\n"])?;
+            push(&mut self.out, &[title, mark, count.as_str(), "\n"])?;
         }
         Ok(())
     }

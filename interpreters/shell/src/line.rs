@@ -1,45 +1,44 @@
 //! A line as it is carried out: lists, pipes, variables and substitution.
 
-use crate::meter::{Meter, Stop};
-use crate::state::{Ended, Line};
-use crate::{LineOutcome, Output, builtins, cli, files};
+use crate::state::{Ended, Line, Stop, fits, push};
+use crate::{builtins, cli, files};
+use agent_host_shapes::shown::visible;
+use agent_host_shell::{Output, ROOT, Wanted};
 use deno_task_shell::parser::{
     BooleanList, Command, CommandInner, IoFile, Pipeline, PipelineInner, Redirect, RedirectFd,
     RedirectOp, Sequence, SequentialList, Word, WordPart,
 };
-use domain::skill::ROOT;
 use std::mem::take;
 
 /// The exit code of a command that is not there.
 const NOT_FOUND: u8 = 127;
-/// The exit code of a line that met a limit.
-const OVER: u8 = 125;
 
 impl Line<'_> {
     /// Carries a parsed line out.
-    pub(crate) fn carry_out(mut self, list: &SequentialList) -> LineOutcome {
+    ///
+    /// # Errors
+    /// The call that it needs next.
+    pub(crate) fn carry_out(mut self, list: &SequentialList) -> Result<Output, Wanted> {
         let mut out = String::new();
-        let exit = match self.list(list, "", &mut out) {
-            Ok(()) => self.last,
-            Err(Stop::Call(wanted)) => return LineOutcome::Call(wanted),
-            Err(Stop::Over(why)) => {
-                let status = self.status();
-                self.err.push_str(&format!("bash: {why}{status}\n"));
-                OVER
-            }
-        };
+        let ended = self.list(list, "", &mut out);
         // What was printed until then is the line's, however it ends.
-        LineOutcome::Done(Output {
+        let mut output = Output {
             out,
             err: self.err,
-            exit,
-        })
+            exit: self.last,
+        };
+        match ended {
+            Ok(()) => {}
+            Err(Stop::Call(wanted)) => return Err(wanted),
+            Err(Stop::Over(why)) => output.cut_off(&why, self.given.answered.len()),
+        }
+        Ok(output)
     }
 
     /// Returns the output of commands in place of a word, without the line ends after it. Variables
     /// that they set are theirs.
     pub(crate) fn substitute(&mut self, list: &SequentialList) -> Result<String, Stop> {
-        let variables = self.saved()?;
+        let variables = self.variables.clone();
         let mut out = String::new();
         let ended = self.list(list, "", &mut out);
         self.variables = variables;
@@ -124,12 +123,12 @@ impl Line<'_> {
         }) = redirect
         {
             let path = self.text_of(word.parts())?;
-            match files::read(self.skills, &path) {
+            match files::read(self.given, &path) {
                 Ok(text) => read = Some(text),
                 Err(why) => {
                     self.last = 1;
                     let reported = ["bash: ", why.as_str(), "\n"];
-                    return self.meter.push_all(&mut self.err, &reported);
+                    return push(&mut self.err, &reported);
                 }
             }
         }
@@ -154,8 +153,8 @@ impl Line<'_> {
         if let Some(redirect) = redirect {
             redirected(redirect, &mut ended);
         }
-        self.meter.push(&mut self.err, &ended.err)?;
-        self.meter.push(out, &ended.out)
+        push(&mut self.err, &[&ended.err])?;
+        push(out, &[&ended.out])
     }
 
     /// Carries a command out. A group adds what it prints to `printed`.
@@ -171,7 +170,7 @@ impl Line<'_> {
                 self.simple(&arguments, input)
             }
             CommandInner::Subshell(list) => {
-                let variables = self.saved()?;
+                let variables = self.variables.clone();
                 let ended = self.list(list, input, printed);
                 self.variables = variables;
                 ended?;
@@ -187,7 +186,7 @@ impl Line<'_> {
         let Some((name, arguments)) = arguments.split_first() else {
             return Ok(Ended::default());
         };
-        self.meter.work(1 + input.len())?;
+        self.begin()?;
         if builtins::NAMES.contains(&name.as_str()) {
             return builtins::run(self, name, arguments, input);
         }
@@ -196,25 +195,18 @@ impl Line<'_> {
         } else {
             name.clone()
         };
-        match self.skills.by_command(&named) {
-            Some(skill) => cli::run(self, skill, arguments, input),
+        let mut commands = self.given.commands.iter();
+        match commands.find(|it| it.name == named || it.path == named) {
+            Some(command) => cli::run(self, command, arguments, input),
             None => Ok(Ended::failed(NOT_FOUND, self.not_found(name))),
         }
     }
 
     /// Returns the text for a command that is not there, with those that are.
     fn not_found(&self, name: &str) -> String {
-        let clis = self
-            .skills
-            .skills()
-            .iter()
-            .filter(|it| !it.tools.is_empty());
-        let all: Vec<String> = builtins::NAMES
-            .iter()
-            .map(|name| (*name).to_owned())
-            .chain(clis.map(domain::skill::Skill::command))
-            .collect();
-        let name = domain::shown::visible(name, 80);
+        let commands = self.given.commands.iter().map(|it| it.name.as_str());
+        let all: Vec<&str> = builtins::NAMES.into_iter().chain(commands).collect();
+        let name = visible(name, 80);
         format!(
             "bash: {name}: command not found. This is no system shell. Available are: {}; and the \
              files below {ROOT}",
@@ -253,38 +245,37 @@ struct Fields {
 }
 
 impl Fields {
-    fn push(&mut self, meter: &mut Meter, text: &str) -> Result<(), Stop> {
-        meter.longer(self.bytes, text.len())?;
-        self.bytes += text.len();
+    fn push(&mut self, text: &str) -> Result<(), Stop> {
+        self.bytes = self.bytes.saturating_add(text.len());
+        fits(self.bytes)?;
         self.open.get_or_insert_default().push_str(text);
         Ok(())
     }
 
     /// Adds a text that stood outside of quotes, which is divided at its blanks.
-    fn push_divided(&mut self, meter: &mut Meter, text: &str) -> Result<(), Stop> {
+    fn push_divided(&mut self, text: &str) -> Result<(), Stop> {
         if text.starts_with(BLANKS) {
-            self.end(meter)?;
+            self.end()?;
         }
         let mut words = text
             .split(BLANKS)
             .filter(|word| !word.is_empty())
             .peekable();
         while let Some(word) = words.next() {
-            self.push(meter, word)?;
+            self.push(word)?;
             if words.peek().is_some() || text.ends_with(BLANKS) {
-                self.end(meter)?;
+                self.end()?;
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, meter: &mut Meter) -> Result<(), Stop> {
+    fn end(&mut self) -> Result<(), Stop> {
         if self.open.is_some() && self.done.len() >= ARGUMENTS_MAX {
             return Err(Stop::Over(format!(
                 "a command has more than {ARGUMENTS_MAX} arguments"
             )));
         }
-        meter.work(64)?;
         self.done.extend(self.open.take());
         Ok(())
     }
@@ -298,7 +289,7 @@ impl Line<'_> {
             for part in word.parts() {
                 self.part(part, &mut fields)?;
             }
-            fields.end(&mut self.meter)?;
+            fields.end()?;
         }
         Ok(fields.done)
     }
@@ -309,34 +300,34 @@ impl Line<'_> {
         for part in parts {
             let chunk = match part {
                 WordPart::Text(chunk) => {
-                    self.meter.push(&mut text, chunk)?;
+                    push(&mut text, &[chunk])?;
                     continue;
                 }
-                WordPart::Variable(name) => self.variable(name)?,
+                WordPart::Variable(name) => self.variable(name),
                 WordPart::Command(list) => self.substitute(list)?,
                 WordPart::Quoted(parts) => self.text_of(parts)?,
                 // Both were refused before.
                 WordPart::Tilde | WordPart::Brace(_) => continue,
             };
-            self.meter.push(&mut text, &chunk)?;
+            push(&mut text, &[&chunk])?;
         }
         Ok(text)
     }
 
     fn part(&mut self, part: &WordPart, fields: &mut Fields) -> Result<(), Stop> {
         match part {
-            WordPart::Text(text) => fields.push(&mut self.meter, text),
+            WordPart::Text(text) => fields.push(text),
             WordPart::Variable(name) => {
-                let value = self.variable(name)?;
-                fields.push_divided(&mut self.meter, &value)
+                let value = self.variable(name);
+                fields.push_divided(&value)
             }
             WordPart::Command(list) => {
                 let out = self.substitute(list)?;
-                fields.push_divided(&mut self.meter, &out)
+                fields.push_divided(&out)
             }
             WordPart::Quoted(parts) => {
                 let text = self.text_of(parts)?;
-                fields.push(&mut self.meter, &text)
+                fields.push(&text)
             }
             // Both were refused before.
             WordPart::Tilde | WordPart::Brace(_) => Ok(()),

@@ -1,8 +1,7 @@
 //! `sort`.
 
-use crate::meter::{Meter, Stop};
 use crate::reading::{Options, texts};
-use crate::state::{Ended, Line};
+use crate::state::{Ended, Line, Stop, push};
 use std::cmp::Ordering;
 
 /// The part of each line by which lines are sorted, and how they are compared.
@@ -135,7 +134,7 @@ impl By {
 }
 
 /// Carries `sort` out.
-pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
+pub(crate) fn run(line: &Line<'_>, arguments: &[String], input: &str) -> Result<Ended, Stop> {
     let options = match Options::read("sort", arguments, "rnuf", "kt") {
         Ok(options) => options,
         Err(ended) => return Ok(ended),
@@ -147,12 +146,8 @@ pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Res
     let read = texts(line, "sort", &options.others, input)?;
     let mut lines = Vec::new();
     for text in &read.texts {
-        for text in text.text.lines() {
-            line.meter.work(128 + text.len().saturating_mul(4))?;
-            lines.push(by.keyed(text));
-        }
+        lines.extend(text.text.lines().map(|line| by.keyed(line)));
     }
-    compared(&mut line.meter, lines.len())?;
     lines.sort_unstable_by(|a, b| by.order(a, b));
     if options.has('u') {
         let is_same = |a: &mut Keyed<'_>, b: &mut Keyed<'_>| {
@@ -166,16 +161,9 @@ pub(crate) fn run(line: &mut Line<'_>, arguments: &[String], input: &str) -> Res
     }
     let mut out = String::new();
     for keyed in &lines {
-        line.meter.push_all(&mut out, &[keyed.line, "\n"])?;
+        push(&mut out, &[keyed.line, "\n"])?;
     }
     Ok(read.printed(out))
-}
-
-/// Counts the comparisons by which so many lines are sorted.
-fn compared(meter: &mut Meter, lines: usize) -> Result<(), Stop> {
-    let halvings = lines.checked_ilog2().unwrap_or(0) as usize + 1;
-    meter.inspect()?;
-    meter.work(lines.saturating_mul(halvings).saturating_mul(4))
 }
 
 /// Returns the number at the beginning of a line; 0 without one.
