@@ -336,8 +336,8 @@ impl Tool {
     /// Runs one call.
     ///
     /// # Errors
-    /// What the tool says, or [`ToolError::InvalidArguments`] when the arguments do not fit its
-    /// type.
+    /// The error that the tool returns, or [`ToolError::InvalidArguments`] when the arguments do
+    /// not fit its type.
     pub fn call(&self, context: &CallContext, arguments: Value) -> Result<Progress, ToolError> {
         (self.run)(context, arguments)
     }
@@ -354,7 +354,7 @@ pub trait Tools {
 /// Calls one of the tools by name.
 ///
 /// # Errors
-/// What the tool says, or [`ToolError::NotFound`] when there is no such tool.
+/// The error that the tool returns, or [`ToolError::NotFound`] when there is no such tool.
 pub fn call_by_name(
     tools: &(impl Tools + ?Sized),
     context: &CallContext,

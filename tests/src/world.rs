@@ -24,6 +24,7 @@ use egress::{Egress, SystemResolver};
 use llm::Gateway;
 use runtime::Runtime;
 use serde_json::{Value, json};
+use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +53,23 @@ impl World {
         let dir = Arc::new(TempDir::new().expect("a temporary folder"));
         std::fs::create_dir(dir.path().join("files")).expect("a folder for tools");
         Self::start(dir, setup).await
+    }
+
+    /// A new world whose setup is the usual one with a change.
+    pub fn with(change: impl FnOnce(&mut Setup)) -> Local<'static, Self> {
+        let mut setup = Setup::default();
+        change(&mut setup);
+        Box::pin(Self::new(setup))
+    }
+
+    /// A new world of the usual setup, with a session of the puppet.
+    #[must_use]
+    pub fn with_puppet() -> Local<'static, (Self, SessionId)> {
+        Box::pin(async move {
+            let world = Self::new(Setup::default()).await;
+            let session = world.open("puppet").await;
+            (world, session)
+        })
     }
 
     fn start(dir: Arc<TempDir>, setup: Setup) -> Local<'static, Self> {
@@ -254,6 +272,20 @@ impl World {
         Box::pin(self.until(session, |row| row.open_run.is_none() && row.waiting == 0))
     }
 
+    /// Waits until a session has nothing to do, and asserts that these are its agent's last words.
+    ///
+    /// # Panics
+    /// They are not.
+    #[track_caller]
+    pub fn replies<'a>(&'a self, session: SessionId, words: &'a str) -> Boxed<'a, SessionRow> {
+        let at = Location::caller();
+        Box::pin(async move {
+            let row = self.idle(session).await;
+            assert_eq!(self.last_reply(session).await, words, "{at}");
+            row
+        })
+    }
+
     /// Waits until a session is in some state.
     pub async fn until(&self, session: SessionId, is: impl Fn(&SessionRow) -> bool) -> SessionRow {
         let waiting = async {
@@ -374,8 +406,9 @@ impl World {
     /// Stops what a session does. Returns whether it did anything.
     pub fn cancel<'a>(&'a self, definition: &'a str, session: SessionId) -> Boxed<'a, bool> {
         Box::pin(async move {
-            let (me, target) = (UserId::local(), target(definition));
+            let me = UserId::local();
             let runs = self.broker.runs();
+            let target = target(definition);
             let cancelled = runs.cancel(By::from(&me), &target, session, None);
             cancelled.await.expect("a session")
         })
@@ -384,8 +417,9 @@ impl World {
     /// The user's agent of a definition.
     pub fn agent<'a>(&'a self, definition: &'a str) -> Boxed<'a, AgentView> {
         Box::pin(async move {
-            let (me, target) = (UserId::local(), target(definition));
-            let agent = self.broker.agents().get(&me, &target).await;
+            let me = UserId::local();
+            let agents = self.broker.agents();
+            let agent = agents.get(&me, &target(definition)).await;
             agent.expect("an agent")
         })
     }
@@ -393,12 +427,9 @@ impl World {
     /// A session as its user sees it.
     pub fn view<'a>(&'a self, definition: &'a str, session: SessionId) -> Boxed<'a, SessionView> {
         Box::pin(async move {
-            let (me, target) = (UserId::local(), target(definition));
-            let view = self
-                .broker
-                .sessions()
-                .get(&me, &target, session, None)
-                .await;
+            let me = UserId::local();
+            let sessions = self.broker.sessions();
+            let view = sessions.get(&me, &target(definition), session, None).await;
             view.expect("a session")
         })
     }
@@ -441,32 +472,32 @@ impl World {
         })
     }
 
+    /// Returns what some events of all streams have, in order.
+    pub fn events_that<'a, T: Send>(
+        &'a self,
+        select: impl FnMut(Event) -> Option<T> + Send + 'a,
+    ) -> Boxed<'a, Vec<T>> {
+        Box::pin(async move { self.events().await.into_iter().filter_map(select).collect() })
+    }
+
     /// Returns the steps of all runs, in order.
     pub fn steps(&self) -> Boxed<'_, Vec<RunStepped>> {
-        Box::pin(async move {
-            let events = self.events().await.into_iter();
-            let steps = events.filter_map(|event| event.step().cloned());
-            steps.collect()
-        })
+        self.events_that(|event| event.step().cloned())
     }
 
     /// Returns the starts of all runs, in order.
     pub fn starts(&self) -> Boxed<'_, Vec<RunStarted>> {
-        Box::pin(async move {
-            let events = self.events().await.into_iter();
-            let started = events.filter_map(|event| match event {
-                Event::RunStarted(started) => Some(*started),
-                _ => None,
-            });
-            started.collect()
+        self.events_that(|event| match event {
+            Event::RunStarted(started) => Some(*started),
+            _ => None,
         })
     }
 
     /// The runs of all sessions, in the order of their starts.
     pub fn runs(&self) -> Boxed<'_, Vec<RunId>> {
-        Box::pin(async move {
-            let starts = self.starts().await.into_iter();
-            starts.map(|started| started.run).collect()
+        self.events_that(|event| match event {
+            Event::RunStarted(started) => Some(started.run),
+            _ => None,
         })
     }
 

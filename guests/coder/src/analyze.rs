@@ -197,7 +197,7 @@ impl Analysis {
     /// Takes in what has ended, and goes on.
     ///
     /// # Errors
-    /// What was asked for cannot be read.
+    /// The path that was asked for cannot be read.
     pub(crate) fn go_on(&mut self, turn: Turn<'_>, settled: &[Settlement]) -> Result<Next, String> {
         match self.phase {
             Phase::Listing => {

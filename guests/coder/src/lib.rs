@@ -99,7 +99,7 @@ impl Work {
 /// Reads a task, and begins its work.
 ///
 /// # Errors
-/// What is wrong with it, with what a task is; or the tool that is missing.
+/// The fault of the task with the form that one has, or the tool that is missing.
 fn begin(turn: Turn<'_>, text: &str) -> Result<Step, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         format!("this is not a task, which is {{\"operation\": …, \"parameters\": {{…}}}}: {error}")

@@ -29,7 +29,7 @@ impl Solution {
     /// Returns the right answer to a question.
     ///
     /// # Errors
-    /// What the question's answer has to be.
+    /// Demand on a question's answer that this question does not meet.
     pub fn of(question: &Question) -> Result<Self, String> {
         let count = question.options.len();
         let index = |value: &Value| {

@@ -21,7 +21,7 @@ fn event(event: &Value) -> IncomingCall {
     incoming_call(&call.to_string())
 }
 
-/// What the connector reads in an event.
+/// The message that the connector reads in an event.
 fn read(reported: &Value) -> Option<Incoming> {
     let batch = Exchange::of(Slack).receive(&event(reported)).unwrap();
     batch.messages.into_iter().next()

@@ -55,7 +55,7 @@ fn with(chat: i64, fields: &Value) -> Value {
     update
 }
 
-/// What the connector reads in an update.
+/// The message that the connector reads in an update.
 fn read(update: &Value) -> Option<Incoming> {
     let incoming_call = IncomingCall {
         body: update.to_string().into_bytes(),

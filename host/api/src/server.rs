@@ -54,7 +54,7 @@ impl Server {
     /// Listens at an address.
     ///
     /// # Errors
-    /// What the operating system says, such as "address in use".
+    /// Error of the operating system, such as "address in use".
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = if address.is_ipv4() {
             TcpSocket::new_v4()?
@@ -90,7 +90,7 @@ impl Server {
     /// Returns the address it listens at, with the assigned port if 0 was requested.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Error of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

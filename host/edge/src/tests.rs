@@ -7,5 +7,4 @@ mod files;
 mod heard;
 mod host;
 mod pairings;
-mod trigger_events;
 mod webhooks;

@@ -54,7 +54,7 @@ pub(crate) fn call(call_id: &str, name: &str, arguments: &str) -> Part {
     }
 }
 
-/// What the model `m` of the provider `p` wants back.
+/// A part that the model `m` of the provider `p` wants back.
 pub(crate) fn opaque(value: Value) -> Part {
     Part::Opaque {
         provider: "p".to_owned(),

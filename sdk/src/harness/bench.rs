@@ -68,7 +68,7 @@ impl<T: Tools> Bench<T> {
     /// type does.
     ///
     /// # Errors
-    /// What the tool says.
+    /// The error that the tool returns.
     pub fn call(&self, name: &str, arguments: Value) -> Result<Progress, ToolError> {
         self.run(&self.context, name, arguments)
     }
@@ -76,7 +76,7 @@ impl<T: Tools> Bench<T> {
     /// Makes one call and takes the text of its result.
     ///
     /// # Errors
-    /// What the tool says.
+    /// The error that the tool returns.
     ///
     /// # Panics
     /// When the call is not done with one segment.
@@ -93,7 +93,7 @@ impl<T: Tools> Bench<T> {
     /// question, the answer.
     ///
     /// # Errors
-    /// What the tool says.
+    /// The error that the tool returns.
     pub fn resume(
         &self,
         name: &str,

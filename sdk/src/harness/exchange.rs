@@ -51,7 +51,7 @@ impl<C: Connector> Exchange<C> {
     /// Polls once, and keeps the cursor.
     ///
     /// # Errors
-    /// What the connector says.
+    /// The error that the connector returns.
     ///
     /// # Panics
     /// When it breaks a rule of the host.
@@ -69,7 +69,7 @@ impl<C: Connector> Exchange<C> {
     /// Hands over a call of the service.
     ///
     /// # Errors
-    /// What the connector says.
+    /// The error that the connector returns.
     ///
     /// # Panics
     /// When it breaks a rule of the host.
@@ -83,7 +83,7 @@ impl<C: Connector> Exchange<C> {
     /// Sends a text, which is within the text limit.
     ///
     /// # Errors
-    /// What the connector says.
+    /// The error that the connector returns.
     pub fn send(&self, chat: &str, text: &str) -> Result<String, ConnectorError> {
         self.deliver(chat, Body::Text(text.to_owned()))
     }
@@ -91,7 +91,7 @@ impl<C: Connector> Exchange<C> {
     /// Sends a question with buttons.
     ///
     /// # Errors
-    /// What the connector says.
+    /// The error that the connector returns.
     pub fn ask(
         &self,
         chat: &str,
@@ -111,7 +111,7 @@ impl<C: Connector> Exchange<C> {
     /// [`ConnectorError::Moved`], if it does.
     ///
     /// # Errors
-    /// What the connector says.
+    /// The error that the connector returns.
     ///
     /// # Panics
     /// When the host would never send it to this connector, or the id that comes back is none.
@@ -138,7 +138,7 @@ impl<C: Connector> Exchange<C> {
     /// Gets the bytes of a file.
     ///
     /// # Errors
-    /// What the connector says.
+    /// The error that the connector returns.
     ///
     /// # Panics
     /// When they are too many.

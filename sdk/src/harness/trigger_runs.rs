@@ -76,7 +76,7 @@ impl<T: Trigger> TriggerRuns<T> {
     /// Fires the trigger, and keeps its state.
     ///
     /// # Errors
-    /// What the trigger says.
+    /// The error that the trigger returns.
     ///
     /// # Panics
     /// When it breaks a rule of the host, or is done already.

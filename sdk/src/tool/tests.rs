@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Order {
-    /// What to brew.
+    /// Drink to brew.
     drink: Drink,
     sugar_lumps: Option<u8>,
 }

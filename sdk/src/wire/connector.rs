@@ -38,7 +38,7 @@ pub fn describe_connector(connector: &impl Connector) -> WireConnectorDescriptio
 /// The export `receive`.
 ///
 /// # Errors
-/// What the connector says.
+/// The error that the connector returns.
 pub fn receive(
     connector: &impl Connector,
     configuration: &str,
@@ -53,7 +53,7 @@ pub fn receive(
 /// The export `poll`.
 ///
 /// # Errors
-/// What the connector says.
+/// The error that the connector returns.
 pub fn poll(connector: &impl Connector, configuration: &str, cursor: Option<&str>) -> WireBatch {
     log::send_panics_to_the_host();
     let polled = connector.poll(&json_of_host(configuration), cursor);
@@ -63,7 +63,7 @@ pub fn poll(connector: &impl Connector, configuration: &str, cursor: Option<&str
 /// The export `send`.
 ///
 /// # Errors
-/// What the connector says.
+/// The error that the connector returns.
 pub fn send(connector: &impl Connector, configuration: &str, message: WireOutgoing) -> WireSent {
     log::send_panics_to_the_host();
     let message = OutgoingMessage {
@@ -78,7 +78,7 @@ pub fn send(connector: &impl Connector, configuration: &str, message: WireOutgoi
 /// The export `fetch`.
 ///
 /// # Errors
-/// What the connector says.
+/// The error that the connector returns.
 pub fn fetch(connector: &impl Connector, configuration: &str, handle: &str) -> WireFetched {
     log::send_panics_to_the_host();
     let fetched = connector.fetch(&json_of_host(configuration), handle);

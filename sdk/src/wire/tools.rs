@@ -27,7 +27,7 @@ pub fn describe_tools(tools: &impl Tools) -> WireDefinitions {
 /// The export `call`.
 ///
 /// # Errors
-/// What the tool says.
+/// The error that the tool returns.
 pub fn call_tool(
     tools: &impl Tools,
     context: WireContext,

@@ -39,7 +39,7 @@ pub fn describe_trigger(trigger: &impl Trigger) -> WireTriggerDescription {
 /// The export `fire`.
 ///
 /// # Errors
-/// What the trigger says.
+/// The error that the trigger returns.
 pub fn fire_trigger(
     trigger: &impl Trigger,
     context: WireFireContext,

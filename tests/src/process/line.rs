@@ -79,7 +79,8 @@ pub fn shows(document: &Value, expected: &Value) {
 /// # Panics
 /// When it has not.
 #[track_caller]
-pub fn tells(text: &str, parts: &[&str]) {
+pub fn tells(text: &(impl fmt::Display + ?Sized), parts: &[&str]) {
+    let text = text.to_string();
     for part in parts {
         assert!(text.contains(part), "no `{part}` in: {text}");
     }
@@ -117,7 +118,8 @@ impl Row {
         let (request, answer) = shown.rsplit_once(" => ").expect("an answer");
         let mut parts = request.splitn(3, ' ');
         let mut part = || parts.next().expect("a method and a path");
-        let (method, path) = (part().parse().expect("a method"), part().to_owned());
+        let method = part().parse().expect("a method");
+        let path = part().to_owned();
         let body = parts.next();
         let body = body.map(|body| serde_json::from_str(body).expect("a body of JSON"));
         let mut words = answer.split(' ').map(str::to_owned);

@@ -163,6 +163,19 @@ impl Line {
         self.post(&format!("{agent}/respond"), &answer)
     }
 
+    /// Confirms what a question asks, which is accepted.
+    #[track_caller]
+    pub fn confirm(&self, agent: &str, call: &Value) -> Boxed<'static, Answer> {
+        let confirmed = json!({ "confirmed": true });
+        self.respond(agent, call, &confirmed).gives(202)
+    }
+
+    /// Waits until a session has a status.
+    #[track_caller]
+    pub fn becomes<'a>(&'a self, session: &'a str, status: &'a str) -> Boxed<'a, Value> {
+        Box::pin(self.until(session, move |seen| seen["status"] == status))
+    }
+
     /// Reads what is at a path until it is there and so.
     ///
     /// # Panics

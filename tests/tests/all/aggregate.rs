@@ -192,9 +192,7 @@ async fn a_conversation_is_there_before_its_session_starts_and_belongs_to_it_alo
             opened["agent_id"].as_str().unwrap()
         );
         host.delete(&current).gives(200).await;
-        let ended = host
-            .until(&path, |seen| seen["status"] == "terminated")
-            .await;
+        let ended = host.becomes(&path, "terminated").await;
         assert_eq!(
             ended["conversation_id"], opened["conversation_id"],
             "it stays the same to the end"

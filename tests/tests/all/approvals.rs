@@ -14,7 +14,6 @@ use domain::ruling::{Rule, TOOL_CALL};
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// A setup whose first agent asks about these tools.
 fn asking(confirm: Value) -> Setup {
@@ -92,8 +91,7 @@ async fn a_call_is_made_once_when_a_user_has_agreed_to_it_also_after_a_restart()
         .answer("puppet", question, answer(&props, true))
         .await
         .unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t parts put done");
+    world.replies(session, "t parts put done").await;
     // An answer that is sent again does nothing.
     assert_eq!(
         code(world.answer("puppet", question, answer(&props, true)).await),
@@ -256,8 +254,7 @@ async fn refusals(world: &World) -> usize {
 /// Restarts the host with other settings in the middle of a call that is made again after a
 /// restart. The call fails, and the next one is asked about.
 async fn comes_to_need_approval(change: fn(&mut Setup)) {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let steps = [
         call("a", "put", &json!({ "sleep": 700 })),
         call("b", "put", &json!({})),
@@ -289,8 +286,7 @@ async fn a_call_that_needs_an_approval_only_after_a_restart_is_not_made_without_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_came_to_need_an_approval_while_it_asked_does_not_go_on() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let steps = json!([call("t", "asks", &json!({}))]);
     world.play_in(session, &steps).await;
     let (question, _) = world.question("puppet", session).await;
@@ -346,37 +342,26 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
     let steps =
         json!({ "steps": [{ "start": [{ "key": "o", "agent": "other", "text": inner }] }] });
     world.say("puppet", session, &steps.to_string()).await;
-    let made = async {
-        loop {
-            let made = world
-                .events()
-                .await
-                .into_iter()
-                .find_map(|event| match event {
-                    Event::SessionOpened(opened) if opened.started_by.starts_with("agent:") => {
-                        Some((opened.agent, opened.session, opened.user_id))
-                    }
-                    _ => None,
-                });
-            let Some((agent, of, user)) = made else {
-                sleep(Duration::from_millis(5)).await;
-                continue;
-            };
-            let view = world
-                .broker
-                .sessions()
-                .get(&user, &Target::Agent(agent), of, None)
-                .await
-                .unwrap();
-            if let Some(asking) = view.asking.into_iter().next() {
-                break (agent, user, asking.tool_call_id, asking.action);
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let (agent, user, question, action) = tokio::time::timeout(PATIENCE, made)
-        .await
-        .expect("a question");
+    let sessions = world.broker.sessions();
+    let (agent, user, question, action) = found(async || {
+        let made = world.events_that(|event| match event {
+            Event::SessionOpened(opened) if opened.started_by.starts_with("agent:") => Some(opened),
+            _ => None,
+        });
+        let opened = made.await.into_iter().next()?;
+        let to = Target::Agent(opened.agent);
+        let view = sessions
+            .get(&opened.user_id, &to, opened.session, None)
+            .await;
+        let asking = view.unwrap().asking.into_iter().next()?;
+        Some((
+            opened.agent,
+            opened.user_id,
+            asking.tool_call_id,
+            asking.action,
+        ))
+    })
+    .await;
     assert_eq!(
         (user, action.widget.as_str()),
         (UserId::local(), WIDGET),
@@ -392,8 +377,7 @@ async fn work_that_is_handed_over_is_asked_about_as_its_caller_is() {
         idempotency_key: None,
     };
     world.broker.runs().respond(respond).await.unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "o parts t parts put done");
+    world.replies(session, "o parts t parts put done").await;
     assert_eq!(world.effects().len(), 2);
 }
 

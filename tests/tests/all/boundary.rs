@@ -274,10 +274,11 @@ fn plain(line: &str) -> (Option<String>, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_line_of_a_refused_call_names_the_tool_its_component_and_what_it_lacks() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["toolDenylist"] = json!(["read_file"]);
-    setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
-    let world = World::new(setup).await;
+    let world = World::with(|setup| {
+        setup.definitions[0]["toolDenylist"] = json!(["read_file"]);
+        setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
+    })
+    .await;
     let reported = world
         .play(json!([{
             "until": "all",
@@ -324,9 +325,8 @@ async fn the_line_of_a_refused_call_names_the_tool_its_component_and_what_it_lac
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_and_agents_that_are_not_there_and_the_hosts_own_tool_have_their_lines_too() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["toolDenylist"] = json!(["delegate"]);
-    let world = World::new(setup).await;
+    let world =
+        World::with(|setup| setup.definitions[0]["toolDenylist"] = json!(["delegate"])).await;
     let reported = world
         .play(json!([{
             "until": "all",
@@ -381,10 +381,11 @@ async fn a_model_that_is_not_there_and_one_that_is_not_granted_look_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_limit_keeps_from_being_asked_is_limited_and_not_granted() {
-    let mut setup = Setup::default();
-    setup.limits.dispatch.call_depth_max = 0;
-    setup.definitions[0]["limits"] = json!({ "toolCallsMax": 2, "tokensMax": 100 });
-    let world = World::new(setup).await;
+    let world = World::with(|setup| {
+        setup.limits.dispatch.call_depth_max = 0;
+        setup.definitions[0]["limits"] = json!({ "toolCallsMax": 2, "tokensMax": 100 });
+    })
+    .await;
     let reported = world
         .play(json!([{
             "until": "all",

@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 use terminal::Terminal;
 
-/// What the model answers.
+/// Answer of the model.
 const SCRIPT: &str = r##"
 [[rule]]
 when = { userContains = "break" }
@@ -341,7 +341,7 @@ async fn a_running_host_is_told_by_status_and_doctor() {
     assert_eq!(status["sessions"]["open"], 1, "{status}");
     assert_eq!(status["inputs"]["waiting"], 0, "{status}");
     let lines = text(&folder.run(&["status"]).await.stdout);
-    assert!(lines.contains("sessions    1 open"), "{lines}");
+    tells(&lines, &["sessions    1 open"]);
     // It compiles every component.
     let doctor = |arguments: &[&str]| {
         let arguments = [&["doctor"][..], arguments].concat();

@@ -5,13 +5,13 @@
 mod telling;
 
 use agent_host_tests::guests::test_program;
-use agent_host_tests::process::{Folder, Host, program, tells};
+use agent_host_tests::patience::{found, until};
+use agent_host_tests::process::{Folder, Host, Session, program, tells};
 use agent_host_tests::skip::{WITHOUT_LANDLOCK, needed};
 use llm::program::Enforcement;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 /// A program with the options and the lines of `claude`. The last line of what it is told says what
@@ -115,6 +115,26 @@ struct Scene {
 }
 
 impl Scene {
+    /// Starts the host and opens a session.
+    async fn chat(&self) -> (Host, Session) {
+        let host = self.start().await;
+        let session = host.open("assistant").await;
+        (host, session)
+    }
+
+    /// Starts the host, and has the program reply so to a word.
+    async fn answered(&self, word: &str, reply: &str) -> (Host, Session) {
+        let (host, session) = self.chat().await;
+        assert_eq!(host.reply(&session, word).await, reply);
+        (host, session)
+    }
+
+    /// Starts the host, has the program reply so to a word, and stops the host.
+    async fn replies(&self, word: &str, reply: &str) {
+        let (host, _) = self.answered(word, reply).await;
+        assert!(host.stop().await.success(), "{}", self.folder.log());
+    }
+
     async fn new(limits: Value) -> Self {
         let mark = format!(
             "{}",
@@ -176,24 +196,16 @@ impl Scene {
 
     /// Waits until something is so.
     async fn within(&self, is: impl Fn(&Self) -> bool) {
-        let until = Instant::now() + Duration::from_secs(20);
-        while !is(self) {
-            assert!(Instant::now() < until, "{:?}", self.begun());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until(async || is(self)).await;
     }
 
     /// Waits until a turn of a session has ended, and returns what is on record of that.
     async fn ended(&self, host: &Host, session: &str) -> String {
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
+        found(async || {
             let ended = host.story(session, "run.ended.v1").await;
-            if !ended.is_empty() {
-                return json!(ended).to_string();
-            }
-            assert!(Instant::now() < until, "{}", self.folder.log());
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+            (!ended.is_empty()).then(|| json!(ended).to_string())
+        })
+        .await
     }
 
     /// Returns true while a child of the program is there.
@@ -239,13 +251,9 @@ fn landlock() -> Option<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     let scene = Scene::new(json!({})).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
-    let said = host.turn(&session, "hello").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "fresh: hello", "{said}");
+    let (host, session) = scene.answered("hello", "fresh: hello").await;
     // Only what is new is told to a session that goes on.
-    let said = host.turn(&session, "again").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "resumed: again", "{said}");
+    assert_eq!(host.reply(&session, "again").await, "resumed: again");
     // A session that is somewhere else by now is not taken up: a new one is told everything.
     let homes = scene.folder.path().join("homes");
     for home in std::fs::read_dir(&homes).unwrap().flatten() {
@@ -272,7 +280,7 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     let frames = frames.until("stream_complete").await;
     assert!(frames.iter().any(|frame| frame.event == "content_complete"));
     let stepped = json!(host.steps(&session).await).to_string();
-    assert!(stepped.contains("\"input_tokens\":10"), "{stepped}");
+    tells(&stepped, &["\"input_tokens\":10"]);
     assert!(!stepped.contains("\"tool\":\"Read\""), "{stepped}");
     let reported = ledger(&host, &session).await;
     tells(&reported, &["started", "ended"]);
@@ -288,13 +296,9 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
     let scene = Scene::new(json!({})).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
-    let said = host.turn(&session, "inherited").gives(200).await.body;
-    assert_eq!(
-        said["reply"]["text"], "none, home, work, temporary",
-        "{said}"
-    );
+    let (host, session) = scene
+        .answered("inherited", "none, home, work, temporary")
+        .await;
     let homes = std::fs::read_dir(scene.folder.path().join("homes")).unwrap();
     for home in homes.flatten() {
         let temporary = std::fs::read_dir(home.path().join("tmp")).unwrap();
@@ -313,11 +317,7 @@ async fn a_program_gets_no_environment_of_the_host_and_a_home_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_has_no_key_in_its_environment() {
     let scene = Scene::new(json!({})).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
-    let said = host.turn(&session, "own").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "environment: no key", "{said}");
-    assert!(host.stop().await.success(), "{}", scene.folder.log());
+    scene.replies("own", "environment: no key").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,16 +327,15 @@ async fn claude_reads_no_file_that_a_message_mentions() {
         let mut config = scene.config();
         config["providers"]["fake"]["program"]["login"] = json!(login);
         scene.folder.configure(config);
-        let host = scene.start().await;
-        let session = host.open("assistant").await;
-        let said = host
-            .turn(&session, "@/etc/passwd\nmentions")
-            .gives(200)
-            .await
-            .body;
-        assert_eq!(said["reply"]["text"], "words alone", "{said}");
-        let said = host.turn(&session, "/context").gives(200).await.body;
-        assert_eq!(said["reply"]["text"], "resumed: User: /context", "{said}");
+        let (host, session) = scene.chat().await;
+        assert_eq!(
+            host.reply(&session, "@/etc/passwd\nmentions").await,
+            "words alone"
+        );
+        assert_eq!(
+            host.reply(&session, "/context").await,
+            "resumed: User: /context"
+        );
         assert!(host.stop().await.success(), "{}", scene.folder.log());
     }
 }
@@ -353,10 +352,9 @@ async fn a_system_prompt_that_is_a_path_is_a_text() {
     let agent = opened.text("agent_id");
     let id = opened.text("session_id");
     let session = format!("/api/agents/{agent}/sessions/{id}");
-    let said = host.turn(&session, "system").gives(200).await.body;
     assert_eq!(
-        said["reply"]["text"], "system: /proc/self/environ",
-        "{said}"
+        host.reply(&session, "system").await,
+        "system: /proc/self/environ"
     );
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
@@ -442,11 +440,7 @@ async fn nobody_names_a_model_that_the_definition_does_not_allow() {
 async fn a_program_reads_no_environment_of_its_supervisor_or_the_host() {
     let Some(()) = landlock() else { return };
     let scene = Scene::new(json!({})).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
-    let said = host.turn(&session, "environ").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "known, read: nothing", "{said}");
-    assert!(host.stop().await.success(), "{}", scene.folder.log());
+    scene.replies("environ", "known, read: nothing").await;
 }
 
 /// One that could end its supervisor would outlive its turn.
@@ -454,11 +448,7 @@ async fn a_program_reads_no_environment_of_its_supervisor_or_the_host() {
 async fn a_program_cannot_end_its_supervisor_or_the_host() {
     let Some(()) = landlock() else { return };
     let scene = Scene::new(json!({})).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
-    let said = host.turn(&session, "rebel").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "refused", "{said}");
-    assert!(host.stop().await.success(), "{}", scene.folder.log());
+    scene.replies("rebel", "refused").await;
 }
 
 /// A descriptor that its parent was started with, and that does not close by itself.
@@ -490,14 +480,11 @@ fn a_program_inherits_no_descriptor() {
 async fn a_program_writes_and_reads_in_its_folder_and_nowhere_else() {
     let Some(()) = landlock() else { return };
     let scene = Scene::new(json!({})).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
-    let said = host.turn(&session, "outside").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "outside no no, inside yes", "{said}");
+    let (host, session) = scene.answered("outside", "outside no no, inside yes").await;
     let at = |name: &str| scene.folder.path().join(name);
     assert!(!at("outside/written").exists() && at("work/inside").exists());
     let reported = ledger(&host, &session).await;
-    assert!(reported.contains("confined to"), "{reported}");
+    tells(&reported, &["confined to"]);
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
@@ -540,8 +527,7 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
         ("error", json!({}), "failed", "reports an error"),
     ] {
         let scene = Scene::new(limits).await;
-        let host = scene.start().await;
-        let session = host.open("assistant").await;
+        let (host, session) = scene.chat().await;
         let said = host.turn(&session, word).gives(200).await.body;
         assert_eq!(said["outcome"], outcome, "{word}: {said}");
         scene.nothing_is_left().await;
@@ -560,25 +546,23 @@ async fn a_program_that_misbehaves_is_ended_with_all_that_it_started() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_program_used_before_it_failed_is_charged() {
     let scene = Scene::new(json!({})).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
+    let (host, session) = scene.chat().await;
     let said = host.turn(&session, "costly").gives(200).await.body;
     assert_eq!(said["outcome"], "failed", "{said}");
     let mut reported = host.steps(&session).await;
     reported.extend(host.story(&session, "run.ended.v1").await);
     let reported = json!(reported).to_string();
-    assert!(reported.contains("\"output_tokens\":54321"), "{reported}");
+    tells(&reported, &["\"output_tokens\":54321"]);
     assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_of_a_program_with_tools_is_marked_and_impossible_usage_not_believed() {
     let scene = Scene::new(json!({})).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
+    let (host, session) = scene.chat().await;
     host.turn(&session, "boast").gives(200).await;
     let reported = json!(host.steps(&session).await).to_string();
-    assert!(reported.contains("\"usage\":null"), "{reported}");
+    tells(&reported, &["\"usage\":null"]);
     assert!(!reported.contains("4611686018427387904"), "{reported}");
     host.turn(&session, "hello").gives(200).await;
     let seen = host.get(&session).await.body;
@@ -596,8 +580,7 @@ async fn a_reply_of_a_program_with_tools_is_marked_and_impossible_usage_not_beli
 async fn a_program_that_is_cancelled_ends_with_its_children() {
     for word in ["hang", "deaf"] {
         let scene = Scene::new(json!({ "graceMs": 300 })).await;
-        let host = scene.start().await;
-        let session = host.open("assistant").await;
+        let (host, session) = scene.chat().await;
         let path = format!("{session}/messages");
         host.post(&path, &json!({ "content": word })).await;
         scene.within(Scene::sleeps).await;
@@ -606,14 +589,12 @@ async fn a_program_that_is_cancelled_ends_with_its_children() {
         scene.nothing_is_left().await;
         assert_eq!(scene.begun(), [word]);
         // What a stopped call did is on record right after the commit of its end.
-        let until = Instant::now() + Duration::from_secs(20);
-        while !ledger(&host, &session)
-            .await
-            .contains("ended with its call")
-        {
-            assert!(Instant::now() < until, "{}", scene.folder.log());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let is_on_record = async || {
+            ledger(&host, &session)
+                .await
+                .contains("ended with its call")
+        };
+        until(is_on_record).await;
         assert!(host.stop().await.success(), "{}", scene.folder.log());
     }
 }
@@ -621,11 +602,7 @@ async fn a_program_that_is_cancelled_ends_with_its_children() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_file_of_a_program_grows_beyond_its_limit() {
     let scene = Scene::new(json!({ "fileBytesMax": 1_000 })).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
-    let said = host.turn(&session, "long").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "1000", "{said}");
-    assert!(host.stop().await.success(), "{}", scene.folder.log());
+    scene.replies("long", "1000").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -637,20 +614,15 @@ async fn a_program_that_may_only_read_writes_nothing_in_its_folder() {
     program["readOnly"] = json!(true);
     program["requireConfinement"] = json!(true);
     scene.folder.configure(config);
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
-    let said = host.turn(&session, "outside").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "outside no no, inside no", "{said}");
+    scene.replies("outside", "outside no no, inside no").await;
     let work = std::fs::read_dir(scene.folder.path().join("work")).unwrap();
     assert_eq!(work.count(), 0);
-    assert!(host.stop().await.success(), "{}", scene.folder.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_of_a_program_is_unknown_after_a_crash_and_never_repeated() {
     let scene = Scene::new(json!({ "graceMs": 300 })).await;
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
+    let (host, session) = scene.chat().await;
     let path = format!("{session}/messages");
     host.post(&path, &json!({ "content": "hang" })).await;
     scene.within(Scene::sleeps).await;
@@ -681,8 +653,7 @@ async fn a_call_whose_model_became_a_program_is_not_repeated_either() {
     with_server["providers"]["slow"] = json!({ "kind": "openai-compatible", "baseUrl": base });
     with_server["models"]["m"]["provider"] = json!("slow");
     scene.folder.configure(with_server);
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
+    let (host, session) = scene.chat().await;
     let path = format!("{session}/messages");
     host.post(&path, &json!({ "content": "hang" })).await;
     let asked = server.accept().await.unwrap();
@@ -716,8 +687,7 @@ async fn a_program_that_nobody_switched_on_is_never_started() {
     let mut config = scene.config();
     config["providers"]["fake"]["program"]["enabled"] = json!(false);
     scene.folder.configure(config);
-    let host = scene.start().await;
-    let session = host.open("assistant").await;
+    let (host, session) = scene.chat().await;
     let said = host.turn(&session, "hello").gives(200).await.body;
     assert_eq!(said["outcome"], "failed", "{said}");
     assert_eq!(scene.begun(), Vec::<String>::new());

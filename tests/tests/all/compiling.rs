@@ -1,11 +1,12 @@
 //! Components are compiled by processes of the real program, and it survives what becomes of them.
 
 use agent_host_tests::guests::wasm;
+use agent_host_tests::patience::until;
 use agent_host_tests::process::program;
 use runtime::{Compiler, Config, LoadError, Runtime};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::process::Command;
 
 /// Less than any component takes to compile.
@@ -146,23 +147,14 @@ async fn a_compiling_process_can_open_nothing() {
         .unwrap();
     let limits = format!("/proc/{}/limits", child.id().unwrap());
     // It reads what it is to compile only after it has limited itself.
-    let patience = Instant::now() + Duration::from_secs(10);
     for name in ["Max open files", "Max core file size"] {
-        loop {
+        until(async || {
             let limits = std::fs::read_to_string(&limits).unwrap();
             let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
-            if line
-                .split_whitespace()
-                .rev()
-                .skip(1)
-                .take(2)
-                .all(|bound| bound == "0")
-            {
-                break;
-            }
-            assert!(Instant::now() < patience, "{limits}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            let mut bounds = line.split_whitespace().rev().skip(1).take(2);
+            bounds.all(|bound| bound == "0")
+        })
+        .await;
     }
     child.kill().await.unwrap();
 }

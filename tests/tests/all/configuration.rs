@@ -94,7 +94,7 @@ async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_reco
     let (folder, host) = started(config(&json!(["look"]), &json!({}))).await;
     let session = host.open("puppet").await;
     let reported = host.reply(&session, &script(&inspect())).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
     put(
         &folder,
         &text_of(config(&json!([]), &json!({ "limits": { "hopsMax": 3 } }))),
@@ -118,7 +118,7 @@ async fn a_changed_file_is_in_force_for_the_next_turn_and_its_difference_on_reco
     );
     assert_eq!(second["data"]["configuration"], first["data"]["replaces"]);
     let reported = host.reply(&session, &script(&inspect())).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
     assert!(host.stop().await.success());
 }
 
@@ -154,7 +154,7 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
         let reason = refused.text("detail");
         assert!(reason.contains(words), "{words}: {reason}");
         let reported = host.reply(&session, &script(&inspect())).await;
-        assert!(reported.contains("look done"), "{reported}");
+        tells(&reported, &["look done"]);
     }
     let ended = folder.run(&["reload"]).await;
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
@@ -164,7 +164,7 @@ async fn a_wrong_file_is_refused_whole_with_the_reason_and_nothing_changes() {
     let ended = folder.run(&["reload"]).await;
     let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    assert!(printed.contains("sha256:"), "{printed}");
+    tells(&printed, &["sha256:"]);
     let change = changed(&host, 1).await.remove(0);
     assert_eq!(keys(&change), ["agents[puppet].toolAllowlist"]);
     let reported = host.reply(&session, &script(&inspect())).await;

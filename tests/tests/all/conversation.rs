@@ -1,5 +1,6 @@
 //! Conversations with the built-in agents, over real files.
 
+use agent_host_tests::patience::found;
 use agent_host_tests::process::{Folder, puppet, puppets, shows};
 use agent_host_tests::{Setup, World};
 use domain::user::UserId;
@@ -67,14 +68,13 @@ async fn a_tutor_session_asks_suspends_and_goes_on_after_a_restart() {
             .answer("tutor", call, json!({ "index": 0 }))
             .await
             .unwrap();
-        next = loop {
+        next = found(async || {
             let view = world.view("tutor", session).await;
-            match view.asking.first().map(|asking| asking.tool_call_id) {
-                Some(other) if other != call => break Some(other),
-                _ if view.row.status == store::SessionStatus::Completed => break None,
-                _ => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
-            }
-        };
+            let other = view.asking.first().map(|asking| asking.tool_call_id);
+            let is_over = view.row.status == store::SessionStatus::Completed;
+            (is_over || other.is_some_and(|other| other != call)).then_some(other)
+        })
+        .await;
     }
     let agent = world.agent("tutor").await.row.agent;
     assert_eq!(

@@ -147,7 +147,7 @@ async fn a_delegation_that_takes_too_long_times_out_and_its_turn_is_ended() {
     let world = World::new(worker_that(&hour)).await;
     let steps = json!([{ "start": [delegate("d", &json!({ "timeout": 150 }))] }]);
     let reported = world.play(steps).await.join("\n");
-    assert!(reported.contains(r#""code":"TASK_TIMEOUT""#), "{reported}");
+    tells(&reported, &[r#""code":"TASK_TIMEOUT""#]);
     let runs = world.runs().await;
     let task = world.store().run(runs[1]).await.unwrap().unwrap();
     world
@@ -178,7 +178,7 @@ async fn a_delegation_that_nobody_approves_in_time_says_so_and_is_no_timeout() {
     });
     let steps = json!([{ "start": [delegate("d", &deletes)] }]);
     let reported = world.play(steps).await.join("\n");
-    assert!(reported.contains("approval-expired"), "{reported}");
+    tells(&reported, &["approval-expired"]);
     assert!(!reported.contains("TASK_TIMEOUT"), "{reported}");
 }
 
@@ -199,7 +199,7 @@ reply = { calls = [{ tool = "read_file", arguments = { path = "/data/none.txt" }
     .await;
     let session = world.open("assistant").await;
     let reply = world.turn("assistant", session, "go").await;
-    assert!(reply.contains("was not made again"), "{reply}");
+    tells(&reply, &["was not made again"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -492,7 +492,7 @@ async fn a_task_is_told_its_time_and_no_more_than_its_caller_has() {
     });
     for (step, within_ms) in [(own, 50_000..=50_000), (below, 1..=20_000)] {
         let reported = world.play(json!([step])).await.join("\n");
-        assert!(reported.contains(r#""output":"done""#), "{reported}");
+        tells(&reported, &[r#""output":"done""#]);
         let of_task = world.starts().await.pop().unwrap().session;
         let messages = world.messages(of_task).await;
         let content: Value = serde_json::from_str(&messages[0].text()).unwrap();
@@ -639,14 +639,14 @@ async fn what_was_read_for_a_session_is_read_again_after_its_purge() {
     deleting.unwrap();
     let before = world.runs().await.len();
     let reported = world.play(reads.clone()).await.join("\n");
-    assert!(reported.contains(r#""cached":true"#), "{reported}");
+    tells(&reported, &[r#""cached":true"#]);
     assert_eq!(world.runs().await.len(), before + 1, "{reported}");
 
     let what = PurgeOf::Session(broker::Target::Agent(agent), session);
     world.broker.purge(By::from(&me), &what).await.unwrap();
     let before = world.runs().await.len();
     let reported = world.play(reads).await.join("\n");
-    assert!(reported.contains(r#""success":true"#), "{reported}");
+    tells(&reported, &[r#""success":true"#]);
     assert!(!reported.contains(r#""cached":true"#), "{reported}");
     assert_eq!(world.runs().await.len(), before + 2, "{reported}");
 }

@@ -3,10 +3,9 @@
 
 use agent_host_demo_site::Site;
 use agent_host_tests::guests::root;
-use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, PATIENCE, tells};
+use agent_host_tests::process::{DEMO_COMPONENTS, Folder, Host, tells};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener};
-use std::time::{Duration, Instant};
 
 /// The port of the site in the demo's configuration.
 const PORT: &str = "7779";
@@ -71,16 +70,9 @@ impl Demo {
 
     /// Waits until the agent of a chat has a note with this text.
     async fn until_noted(&self, session: &str, text: &str) {
-        let patience = Instant::now() + PATIENCE;
         let agent = session.split("/sessions/").next().unwrap_or_default();
-        loop {
-            let notes = self.host.get(&format!("{agent}/memory")).gives(200).await;
-            if notes.body["notes"].to_string().contains(text) {
-                return;
-            }
-            assert!(Instant::now() < patience, "{notes:?} {}", self.folder.log());
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        let has_it = |seen: &Value| seen["notes"].to_string().contains(text);
+        self.host.until(&format!("{agent}/memory"), has_it).await;
     }
 
     async fn stop(self) {
@@ -123,7 +115,7 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
     ] {
         check_cited(&report, claim, &source);
     }
-    assert!(report.contains("[no source]"), "{report}");
+    tells(&report, &["[no source]"]);
     assert!(!report.contains("bread"), "{report}");
     assert!(!report.contains("could not be planned"), "{report}");
     for (words, value) in [
@@ -145,9 +137,9 @@ async fn the_demo_researches_runs_a_program_and_lists_both_as_tasks() {
         assert_eq!(demo.say(&session, words).await, value);
     }
     let printed = demo.say(&session, "run: console.log('hello')").await;
-    assert!(printed.contains("hello"), "{printed}");
+    tells(&printed, &["hello"]);
     let thrown = demo.say(&session, "run: nobody()").await;
-    assert!(thrown.contains("nobody is not defined"), "{thrown}");
+    tells(&thrown, &["nobody is not defined"]);
     let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-a\n+b\n";
     for (words, reported) in [
         (
@@ -190,7 +182,7 @@ async fn the_components_of_the_demo_are_in_order() {
     folder.warm(&DEMO_COMPONENTS).await;
     let checked = folder.succeeds(&["component", "check"]).await;
     let reported = String::from_utf8(checked.stdout).unwrap();
-    assert!(reported.contains("not granted: secrets.use"), "{reported}");
+    tells(&reported, &["not granted: secrets.use"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -240,7 +232,7 @@ async fn the_demos_assistant_knows_what_was_told_in_its_chat_and_the_newest_of_i
             reported.starts_with("I know nothing about your"),
             "{reported}"
         );
-        assert!(reported.contains("quiet for five seconds"), "{reported}");
+        tells(&reported, &["quiet for five seconds"]);
     }
 
     let newest = facts[2];

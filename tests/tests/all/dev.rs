@@ -3,7 +3,7 @@
 
 use agent_host_tests::guests::{root, wasm};
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Folder, Host, PATIENCE, Printed, puppet, puppets};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Printed, puppet, puppets, tells};
 use domain::digest::Digest;
 use domain::manifest::Manifest;
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
         ..
     } = next;
     assert_eq!(under_way.matches("look done").count(), 2, "{under_way}");
-    assert!(next.contains("look DONE"), "{next}");
+    tells(&next, &["look DONE"]);
     assert_eq!(
         changed["code"],
         json!({ "before": digest(&old), "after": digest(&new) })
@@ -174,9 +174,9 @@ async fn changed_code_is_called_in_the_next_turn_and_a_turn_under_way_ends_with_
     assert!(names("removed").contains(&json!("look")), "{changed}");
     let third = host.open("puppet").await;
     let reported = play(&host, &third, &call("echo")).await;
-    assert!(reported.contains("parts {}"), "{reported}");
+    tells(&reported, &["parts {}"]);
     let gone = play(&host, &third, &call("look")).await;
-    assert!(gone.contains("there is no tool `look`"), "{gone}");
+    tells(&gone, &["there is no tool `look`"]);
 
     build(&folder, &new);
     let changed = printed.event("component").await;
@@ -200,7 +200,7 @@ async fn a_broken_file_is_told_once_and_the_old_code_serves() {
         "{refused}"
     );
     let reported = play(&host, &session, &call("look")).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
 
     // A change elsewhere is taken up all the same, and the error is not told again.
     folder.configure(config(&json!({})));
@@ -222,7 +222,7 @@ async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
     let (host, mut printed) = started(&folder, &[]).await;
     let session = host.open("puppet").await;
     let reported = play(&host, &session, &call("look")).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
 
     folder.configure(config(&json!({})));
     let changed = printed.event("component").await;
@@ -256,7 +256,7 @@ async fn a_grant_that_is_taken_out_of_the_file_refuses_the_next_call() {
     assert_eq!(named["keys"], json!(keys));
     printed.event("component").await;
     let reported = play(&host, &session, &call("look")).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
     assert!(host.stop().await.success());
 }
 
@@ -276,11 +276,11 @@ async fn a_pin_stays_in_force_while_code_changes() {
     let refused = printed.event("refused").await;
     assert!(refused.to_string().contains("`sha256` pins"), "{refused}");
     let reported = play(&host, &session, &call("look")).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
     folder.configure(pinned(&shouting_effects()));
     printed.event("component").await;
     let reported = play(&host, &session, &call("look")).await;
-    assert!(reported.contains("look DONE"), "{reported}");
+    tells(&reported, &["look DONE"]);
     assert!(host.stop().await.success());
 }
 
@@ -312,13 +312,13 @@ async fn sources_are_built_when_they_change_and_a_failed_build_leaves_the_old_co
         "{failed}"
     );
     let reported = play(&host, &session, &call("look")).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
 
     write("src/mark", b"fine\n");
     printed.event("built").await;
     printed.event("component").await;
     let reported = play(&host, &session, &call("look")).await;
-    assert!(reported.contains("look DONE"), "{reported}");
+    tells(&reported, &["look DONE"]);
     assert!(folder.log().contains("building\n"), "its output is shown");
     assert!(host.stop().await.success());
 }
@@ -337,7 +337,7 @@ async fn a_call_that_writes_builds_nothing_and_changed_rules_are_named_for_a_res
     let (host, mut printed) = started(&folder, &["--watch", "src", "--build", "true"]).await;
     let session = host.open("puppet").await;
     let reported = play(&host, &session, &call("look")).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
     assert!(folder.path().join("src/out/log").is_file());
     let script = folder.path().join("script.toml");
     let rules = std::fs::read_to_string(&script).unwrap();

@@ -3,8 +3,8 @@
 //! lost.
 
 use super::exhaustion::{accepted, config, ready, say};
-use agent_host_tests::patience::until;
-use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Session};
+use agent_host_tests::patience::{found, until};
+use agent_host_tests::process::{Answer, Folder, Host, PATIENCE, Session, tells};
 use agent_host_tests::slow_disk::{Syncs, count};
 use futures::future::join_all;
 use futures::stream::{self, Stream};
@@ -201,17 +201,12 @@ fn fill_log(folder: &Folder) {
 
 /// Waits until `/readyz` answers with 200 and a text like this.
 async fn reported_ready(host: &Host, is_meant: impl Fn(&str) -> bool) {
-    let until = Instant::now() + PATIENCE;
-    loop {
+    until(async || {
         let answer = host.bare(Method::GET, "/readyz").send().await.unwrap();
         assert_eq!(answer.status(), 200);
-        let text = answer.text().await.unwrap();
-        if is_meant(&text) {
-            return;
-        }
-        assert!(Instant::now() < until, "{text}");
-        sleep(Duration::from_millis(50)).await;
-    }
+        is_meant(&answer.text().await.unwrap())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,7 +230,7 @@ async fn a_log_that_another_program_holds_is_told_by_readyz_and_status() {
     assert!(reason.is_some_and(|reason| reason.contains("locked")));
     let reported = folder.run(&["status"]).await;
     let reported = String::from_utf8(reported.stdout).unwrap();
-    assert!(reported.contains("\nnot moved  "), "{reported}");
+    tells(&reported, &["\nnot moved  "]);
     outsider.execute_batch("ROLLBACK").unwrap();
     reported_ready(&host, |text| text == "ready").await;
     let status = host.get("/api/status").await.body;
@@ -319,15 +314,10 @@ async fn a_disk_that_hangs_keeps_waiting_whom_it_has_and_refuses_the_others() {
         waiting.spawn(async move { say(&host, &session, &format!("patient {number}")).await });
     }
     undisturbed(&host, &session, async {
-        let reported = async {
-            loop {
-                let answer = host.get("/readyz").await;
-                if answer.status != 200 {
-                    return answer;
-                }
-                sleep(Duration::from_millis(50)).await;
-            }
-        };
+        let reported = found(async || {
+            let answer = host.get("/readyz").await;
+            (answer.status != 200).then_some(answer)
+        });
         is_not_recorded(
             &timeout(STALLED, reported)
                 .await

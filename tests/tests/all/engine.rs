@@ -2,8 +2,10 @@
 //!
 //! The number of commits, and therefore fsyncs, of a turn.
 
+use agent_host_tests::patience::found;
+use agent_host_tests::process::tells;
 use agent_host_tests::{Setup, World};
-use broker::{By, Respond, Target};
+use broker::{Respond, Target};
 use domain::user::UserId;
 use serde_json::json;
 
@@ -52,8 +54,7 @@ async fn an_agent_that_waits_for_any_is_told_of_the_first_and_can_cancel_the_res
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_hears_is_stepped_when_the_user_speaks() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let steps = json!([
         { "start": [{ "key": "long", "timer": 3_600_000 }], "hear": true },
         { "cancel": ["long"] },
@@ -123,8 +124,7 @@ async fn words_that_a_turn_has_no_step_left_for_begin_the_next_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_can_ask_the_user_and_goes_on_with_the_answer() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     world
         .play_in(
             session,
@@ -141,8 +141,7 @@ async fn a_tool_can_ask_the_user_and_goes_on_with_the_answer() {
         "the question stays open"
     );
     world.answer("puppet", call, json!(true)).await.unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t parts asked true");
+    world.replies(session, "t parts asked true").await;
     assert!(
         world.answer("puppet", call, json!(true)).await.is_err(),
         "one answer"
@@ -151,8 +150,7 @@ async fn a_tool_can_ask_the_user_and_goes_on_with_the_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_sent_twice_leaves_the_next_question_of_a_tool_open() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     world
         .play_in(
             session,
@@ -172,14 +170,12 @@ async fn an_answer_that_is_sent_twice_leaves_the_next_question_of_a_tool_open() 
         "that question was answered"
     );
     world.answer("puppet", second, json!("two")).await.unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, r#"t parts second "two""#);
+    world.replies(session, r#"t parts second "two""#).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_wants_to_remember_more_than_there_is_room_for_is_refused() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     // Three times what is a good part of 64 KiB: the third does not fit any more.
     for key in ["x", "y", "z"] {
         let keys = json!({ key: "-".repeat(24_000) });
@@ -215,8 +211,7 @@ async fn a_tool_can_ask_to_be_called_again_later() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_output_is_kept_as_a_blob() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let steps = json!({
         "steps": [
             { "start": [{ "key": "m", "model": "x" }] }, { "start": [{ "key": "t", "call": 0 }] },
@@ -270,10 +265,11 @@ async fn what_an_agent_may_not_or_cannot_do_is_an_outcome_and_not_a_crash() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denied_tool_is_denied_whoever_asks() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["toolDenylist"] = json!(["loo*"]);
-    setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
-    let world = World::new(setup).await;
+    let world = World::with(|setup| {
+        setup.definitions[0]["toolDenylist"] = json!(["loo*"]);
+        setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
+    })
+    .await;
     let reported = world
         .play(json!([{
             "until": "all",
@@ -314,8 +310,7 @@ async fn non_idempotent_calls_run_one_after_the_other_and_reads_side_by_side() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_of_one_reply_gets_a_result() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     // The model asks for two calls; the agent makes one of them and asks the model again.
     let steps = json!([
         { "start": [{ "key": "m", "model": "x" }] },
@@ -336,8 +331,7 @@ async fn every_call_of_one_reply_gets_a_result() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_detached_dispatch_replies_with_a_message_of_its_own() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let other = r#"{"steps":[{"start":[{"key":"t","timer":50}]},{"reply":"late news"}]}"#;
     let steps = json!([
         { "start": [{ "key": "d", "agent": "other", "text": other, "detached": true }] },
@@ -378,33 +372,26 @@ async fn a_dispatch_that_takes_too_long_times_out_and_its_run_is_ended() {
 /// the time that was left when it asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let asks =
         json!([{ "start": [{ "key": "q", "client": "confirmation" }] }, { "reply": "thanks" }]);
     let other = json!({ "steps": asks }).to_string();
     let hand_over = json!({ "key": "d", "agent": "other", "text": other, "timeout": 1_500 });
     let steps = json!([{ "start": [hand_over] }]);
     world.play_in(session, &steps).await;
-    let child = loop {
-        if let [_, child] = world.runs().await[..] {
-            break world.store().run(child).await.unwrap().unwrap();
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    };
+    let child = found(async || world.runs().await.get(1).copied()).await;
+    let child = world.store().run(child).await.unwrap().unwrap();
     let worker = Target::Agent(child.agent);
-    let question = loop {
-        let view = world
-            .broker
-            .sessions()
-            .get(&UserId::local(), &worker, child.session, None)
+    let me = UserId::local();
+    let sessions = world.broker.sessions();
+    let question = found(async || {
+        let view = sessions
+            .get(&me, &worker, child.session, None)
             .await
             .unwrap();
-        if let Some(asking) = view.asking.into_iter().next() {
-            break asking.tool_call_id;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    };
+        view.asking.first().map(|asking| asking.tool_call_id)
+    })
+    .await;
     tokio::time::sleep(std::time::Duration::from_millis(4_000)).await;
     let respond = Respond {
         target: worker,
@@ -417,52 +404,15 @@ async fn the_time_of_handed_over_work_stands_still_while_a_person_is_asked() {
     world.broker.runs().respond(respond).await.unwrap();
     world.idle(session).await;
     let reported = world.last_reply(session).await;
-    assert!(reported.contains("d parts thanks"), "{reported}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn cancelling_a_turn_cancels_what_it_handed_over() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
-    let other = r#"{"steps":[{"start":[{"key":"t","timer":3600000}]}]}"#;
-    world
-        .play_in(
-            session,
-            &json!([{ "start": [{ "key": "d", "agent": "other", "text": other }] }]),
-        )
-        .await;
-    let child = loop {
-        if let [_, child] = world.runs().await[..] {
-            break world.store().run(child).await.unwrap().unwrap().session;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    };
-    assert!(
-        world
-            .broker
-            .runs()
-            .cancel(
-                By::from(&UserId::local()),
-                &agent_host_tests::world::target("puppet"),
-                session,
-                None
-            )
-            .await
-            .unwrap()
-    );
-    world.idle(session).await;
-    world.until(child, |row| row.open_run.is_none()).await;
-    assert_eq!(
-        world.last_reply(session).await,
-        "The turn was cancelled: User cancelled"
-    );
+    tells(&reported, &["d parts thanks"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_ends_at_each_of_its_limits() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["limits"] = json!({ "stepsMax": 2, "toolCallsMax": 1 });
-    let world = World::new(setup).await;
+    let world = World::with(|setup| {
+        setup.definitions[0]["limits"] = json!({ "stepsMax": 2, "toolCallsMax": 1 })
+    })
+    .await;
     let tick = |n: u32| json!({ "start": [{ "key": format!("t{n}"), "timer": 1 }] });
     let reported = world.play(json!([tick(1), tick(2), tick(3)])).await;
     assert_eq!(
@@ -483,9 +433,8 @@ async fn a_turn_ends_at_each_of_its_limits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_tools_work_for_too_long_is_ended_while_they_work() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["limits"] = json!({ "activeMsMax": 200 });
-    let world = World::new(setup).await;
+    let world =
+        World::with(|setup| setup.definitions[0]["limits"] = json!({ "activeMsMax": 200 })).await;
     let reported = world
         .play(json!([{ "start": [{ "key": "t", "tool": "look", "args": { "sleep": 15_000 } }] }]))
         .await;
@@ -497,8 +446,7 @@ async fn a_turn_whose_tools_work_for_too_long_is_ended_while_they_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn effects_are_stored_with_the_decision() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let effects = json!([
         { "say": "working on it" }, { "prefer": { "tone": "dry" } }, { "state": { "n": 1 } },
         { "remember": "the zebra is striped" }, { "emit": "noted" }, { "schedule": 30 },

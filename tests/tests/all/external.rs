@@ -208,8 +208,7 @@ async fn a_message_is_posted_signed_and_the_answer_is_the_reply() {
     tried(&world, 1).await;
     let taken = answer(&world, post(WEATHER, "w-1", Some(message), "Sunny.")).await;
     assert!(taken.is_ok_and(|(_, replayed)| !replayed));
-    let row = world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "Sunny.");
+    let row = world.replies(session, "Sunny.").await;
     let is_untrusted = world.store().is_untrusted(row.head.unwrap()).await.unwrap();
     assert!(
         is_untrusted,
@@ -417,7 +416,7 @@ async fn an_answer_that_does_not_come_in_time_fails_the_turn() {
     world.say("weather", session, "Hello?").await;
     let message = message_of(&peer.heard(1).await[0]);
     let reason = failure(&world, session).await;
-    assert!(reason.contains("did not answer in time"), "{reason}");
+    tells(&reason, &["did not answer in time"]);
     let late = answer(&world, post(WEATHER, "w-1", message, "Sorry.")).await;
     assert_eq!(late, Err("NOTHING_TO_ANSWER".to_owned()));
 }
@@ -488,10 +487,10 @@ async fn a_message_to_an_external_agent_names_the_session_as_its_program_does() 
         world.play(steps).await.join("\n")
     };
     let reported = say("w-1").await;
-    assert!(reported.contains("\"created\":false"), "{reported}");
+    tells(&reported, &["\"created\":false"]);
     assert_eq!(peer.heard(1).await.remove(0).body["sessionId"], "w-1");
     let reported = say("w-9").await;
-    assert!(reported.contains("agent-session-error"), "{reported}");
+    tells(&reported, &["agent-session-error"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -511,7 +510,7 @@ async fn lists_and_limits_hold_for_an_agent_that_is_elsewhere() {
     let session = attach(&world, "weather", "w-1").await.unwrap().session;
     world.say("weather", session, "May I?").await;
     let reason = failure(&world, session).await;
-    assert!(reason.contains("toolCallsMax"), "{reason}");
+    tells(&reason, &["toolCallsMax"]);
     let limited = (BoundaryVerdict::Limited, "toolCallsMax".to_owned());
     assert_eq!(outbound_messages(&world).await, [limited]);
     assert_eq!(peer.count(), 0, "nothing has left the host");
@@ -529,7 +528,6 @@ async fn a_restart_neither_loses_an_outbound_message_nor_repeats_one_that_was_ta
     answer(&world, post(WEATHER, "w-1", message_of(&heard), "Yes."))
         .await
         .unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "Yes.");
+    world.replies(session, "Yes.").await;
     assert_eq!(peer.count(), 1);
 }

@@ -141,8 +141,7 @@ reply = { text = "Let me see.", calls = [{ tool = "look", arguments = {} }] }
 /// Words are answered for once they are stored, however long their turn takes.
 #[tokio::test(flavor = "multi_thread")]
 async fn fault_36_words_are_acknowledged_once_stored_however_long_their_turn_takes() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let script = json!({
         "steps": [
             { "start": [{ "key": "t", "tool": "look", "args": { "sleep": 400 } }] },
@@ -426,8 +425,7 @@ async fn fault_42_a_host_that_stood_still_goes_on_where_it_was_and_repeats_nothi
 /// An outbound message that comes a thousand times, and again after a restart, is one input.
 #[tokio::test(flavor = "multi_thread")]
 async fn fault_35_a_call_repeated_a_thousand_times_and_after_a_restart_is_one_input() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let script = json!({ "steps": [{ "start": [{ "key": "t", "tool": "send" }] }] }).to_string();
     let deliver = |world: &World| PostMessage {
         ..world.message("puppet", session, &script, Some("update-7"))

@@ -8,7 +8,7 @@
 
 use super::exhaustion::say;
 use agent_host_tests::guests::wasm;
-use agent_host_tests::process::{Folder, puppet, scripted};
+use agent_host_tests::process::{Folder, puppet, scripted, tells};
 use agent_host_tests::world::{runtime, target};
 use agent_host_tests::{Setup, World, guests};
 use domain::grant::{Access, BucketGrant, BucketScope};
@@ -422,7 +422,7 @@ async fn a_guest_with_an_interpreter_in_it_is_called_and_refused_what_nobody_gra
                 .all(|answer| answer.contains("access-denied")),
             "{stream} {datagrams}"
         );
-        assert!(address.contains("permanent-resolver-failure"), "{address}");
+        tells(&address, &["permanent-resolver-failure"]);
         assert_eq!(
             (home, folder, request),
             ("0", "true", "ErrorCode::HttpRequestDenied")

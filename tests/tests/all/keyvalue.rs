@@ -212,8 +212,7 @@ async fn a_segment_that_is_continued_commits_what_it_wrote_with_its_continuation
         "nobody is kept waiting meanwhile"
     );
     world.answer("puppet", question, json!(true)).await.unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t parts 1111");
+    world.replies(session, "t parts 1111").await;
     verified(&world).await;
 }
 

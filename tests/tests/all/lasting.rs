@@ -1,4 +1,4 @@
-//! What a turn asks for that lasts, when words from outside may have made it ask.
+//! Lasting effects of a turn that words from outside may have caused.
 
 use agent_host_tests::process::shows;
 use agent_host_tests::world::target;

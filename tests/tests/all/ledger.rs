@@ -140,9 +140,9 @@ async fn granted_variables_reach_the_tool_and_the_record_has_their_names() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_read_is_not_given_a_folder_to_write() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["capabilityDenylist"] = json!(["files.read"]);
-    let world = World::new(setup).await;
+    let world =
+        World::with(|setup| setup.definitions[0]["capabilityDenylist"] = json!(["files.read"]))
+            .await;
     let said = world
         .play(call(
             "write_file",
@@ -213,7 +213,7 @@ async fn who_may_not_dispatch_to_an_agent_may_not_delegate_to_it_either() {
             .extend(lists.as_object().unwrap().clone());
         let world = World::new(setup).await;
         let reported = world.play(call("delegate", &arguments)).await.join("\n");
-        assert!(reported.contains(r#""code":"NOT_ALLOWED""#), "{reported}");
+        tells(&reported, &[r#""code":"NOT_ALLOWED""#]);
         assert_eq!(
             refused(&world).await,
             [format!("puppet: agents.call {rule} worker")]
@@ -223,9 +223,9 @@ async fn who_may_not_dispatch_to_an_agent_may_not_delegate_to_it_either() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
-    let world = World::new(setup).await;
+    let world =
+        World::with(|setup| setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]))
+            .await;
     let inner = json!({ "steps": call("write_file", &json!({ "path": "a.txt", "content": "x" })) })
         .to_string();
     let outer = json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }]);
@@ -244,9 +244,9 @@ async fn what_an_agent_is_denied_is_denied_to_whom_it_hands_the_work() {
 /// A worker for an agent is denied what that one was, also in turns that it begins itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_is_denied_what_its_agent_was_also_in_turns_that_it_begins_itself() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]);
-    let world = World::new(setup).await;
+    let world =
+        World::with(|setup| setup.definitions[0]["capabilityDenylist"] = json!(["files.write"]))
+            .await;
     let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
     world
         .play(json!([{ "start": [{ "key": "o", "agent": "other", "text": inner }] }]))
@@ -267,8 +267,7 @@ async fn a_worker_is_denied_what_its_agent_was_also_in_turns_that_it_begins_itse
         ..world.message("other", session, &text, None)
     };
     world.broker.messages().post(message).await.unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t denied");
+    world.replies(session, "t denied").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -312,8 +311,7 @@ async fn a_grant_that_is_widened_while_a_turn_is_open_is_not_for_that_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_an_upgrade_in_a_turn_entries_name_the_code_of_their_own_step() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let ask = |key: &str| json!({ "key": key, "model": "x" });
     let steps = json!([
         { "until": "all", "start": [ask("a"), { "key": "t", "timer": 1_500 }] },
@@ -470,9 +468,7 @@ async fn the_name_of_a_tool_that_there_is_not_is_repeated_escaped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_that_ends_a_call_is_on_record() {
-    let mut setup = Setup::default();
-    setup.guest_limits.wall_ms_max = 50;
-    let world = World::new(setup).await;
+    let world = World::with(|setup| setup.guest_limits.wall_ms_max = 50).await;
     assert_eq!(
         world.play(call("look", &json!({ "sleep": 2_000 }))).await,
         ["t timed-out"]

@@ -2,7 +2,7 @@
 //! anything, shown to the operator, in the ledger, and never in the way of a host.
 
 use agent_host_tests::guests::{root, wasm};
-use agent_host_tests::process::{PATIENCE, program};
+use agent_host_tests::process::{PATIENCE, program, tells};
 use agent_host_tests::world::runtime;
 use agent_host_tests::{Setup, World};
 use domain::event::Event;
@@ -145,7 +145,7 @@ async fn a_manifest_is_shown_by_inspect_and_check_with_the_lines_that_grant_its_
     assert!(!granted.contains("components.tool:"), "{granted}");
 }
 
-/// What is wrong is said by every command, and the component is loaded all the same.
+/// Every command says what is wrong, and the component is loaded all the same.
 #[tokio::test]
 async fn a_manifest_that_is_not_sound_is_a_finding_and_stops_nothing() {
     let hidden = SOUND.replace("keeps", "ke\u{202e}eps");
@@ -172,7 +172,7 @@ async fn a_manifest_that_is_not_sound_is_a_finding_and_stops_nothing() {
         assert_eq!(component.version(), None);
         std::fs::write(dir.path().join("tool.wasm"), &code).unwrap();
         let inspected = printed(&dir, &["component", "inspect", "tool.wasm"]).await;
-        assert!(inspected.contains("manifest not read: "), "{inspected}");
+        tells(&inspected, &["manifest not read: "]);
         let tested = printed(&dir, &["plugin", "test", "tool.wasm"]).await;
         assert!(
             tested.contains("warning  manifest: it is not read: ") && tested.contains(fault),
@@ -223,7 +223,7 @@ async fn a_manifest_is_stamped_into_a_component_in_place_of_what_it_carried() {
         let refused = ended(&dir, &stamp).await;
         let said = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(2), "{said}");
-        assert!(said.contains(reported), "{said}");
+        tells(&said, &[reported]);
     }
     assert_eq!(std::fs::read(at("tool.wasm")).unwrap(), stamped);
 }

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 /// Tokens that the model of the conversation holds.
 const WINDOW: u64 = 4_000;
-/// What Alice tells the agent.
+/// Words of Alice to the agent.
 const FACT: &str = "FACT: Alice drinks Assam tea in the morning.";
 /// The note that comes of it.
 const NOTE: &str = "Alice drinks Assam tea in the morning.";

@@ -188,7 +188,8 @@ async fn every_first_mistake_in_a_configuration_is_told_with_its_place_and_its_f
         let (replaced, wrong) = mistake[0].split_once(" =>").unwrap();
         let (place, fix) = mistake[1].split_once(" | ").unwrap();
         let text = |written: &str| written.trim_start().replace("\\n", "\n");
-        let (replaced, wrong) = (text(replaced), text(wrong));
+        let replaced = text(replaced);
+        let wrong = text(wrong);
         let replaced = if replaced == "*" { SOUND } else { &replaced };
         assert!(SOUND.contains(replaced), "{replaced}");
         let reported = run(&folder, &check, &SOUND.replacen(replaced, &wrong, 1)).await;

@@ -308,8 +308,7 @@ async fn the_mark_untrusted_goes_with_everything_derived_along_a_chain() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_marked_thread_marks_its_later_turns_until_it_is_cleared() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let say = async |steps: Value| {
         world.played(session, &steps).await;
     };
@@ -382,14 +381,11 @@ async fn a_preference_that_words_from_outside_ask_for_is_not_kept() {
     world.play(json!([prefer])).await;
     world.play(json!([inspection, prefer])).await;
     let marks: Vec<bool> = world
-        .events()
-        .await
-        .iter()
-        .filter_map(|event| match event {
+        .events_that(|event| match event {
             Event::PreferencesUpdated(updated) => Some(updated.untrusted),
             _ => None,
         })
-        .collect();
+        .await;
     assert_eq!(
         marks,
         [false],

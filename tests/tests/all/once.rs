@@ -124,8 +124,7 @@ async fn everything(host: &Host) -> Vec<(RepeatedRequest, Answer)> {
         json!({ "tool_call_id": call, "response": { "confirmed": true } }),
     )
     .await;
-    host.until(&session, |seen| seen["status"] == "completed")
-        .await;
+    host.becomes(&session, "completed").await;
     lesson(host, &agent).await;
     ask(
         Method::DELETE,
@@ -146,8 +145,7 @@ async fn everything(host: &Host) -> Vec<(RepeatedRequest, Answer)> {
             .body["cancelled"],
         false
     );
-    host.post(&format!("{chat}/messages"), &json!({ "content": "hello" }))
-        .await;
+    host.say(&chat, "hello").await;
     host.until(&chat, |seen| seen["run_status"] == "awaiting_client")
         .await;
     assert_eq!(
@@ -161,11 +159,7 @@ async fn everything(host: &Host) -> Vec<(RepeatedRequest, Answer)> {
         true
     );
     // A turn that begins later is not what the old request meant.
-    host.post(
-        &format!("{chat}/messages"),
-        &json!({ "content": "hello again" }),
-    )
-    .await;
+    host.say(&chat, "hello again").await;
     host.until(&chat, |seen| seen["run_status"] == "awaiting_client")
         .await;
     let fresh = ask(
@@ -338,9 +332,7 @@ async fn an_answer_whose_host_died_before_it_said_so_is_acknowledged_when_it_com
         (202, &json!("run.settled.v1")),
         "{again:?}"
     );
-    let ended = host
-        .until(&session, |seen| seen["status"] == "completed")
-        .await;
+    let ended = host.becomes(&session, "completed").await;
     assert_eq!(ended["metrics"]["interactions"], 1);
     assert_eq!(answer.send(&host).await.body, again.body);
 }

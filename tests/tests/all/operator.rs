@@ -162,11 +162,7 @@ async fn a_session_that_waits_for_its_client_says_so() {
     let session = Session::of(&begun);
     assert_eq!(begun.body["run_status"], Value::Null);
     let asks = json!({ "steps": [{ "start": [{ "key": "q", "client": "question" }] }] });
-    host.post(
-        &format!("{session}/messages"),
-        &json!({ "content": asks.to_string() }),
-    )
-    .await;
+    host.say(&session, &asks.to_string()).await;
     let seen = found(async || {
         let seen = host.get(&session).await.body;
         let asked = seen["pending_action"].is_object();

@@ -39,7 +39,8 @@ async fn session(line: &Line) -> String {
     let new = json!({ "session_type": "chat" });
     let at = "/api/agents/puppet/sessions";
     let opened = line.post(at, &new).gives(201).await;
-    let (agent, id) = (opened.text("agent_id"), opened.text("session_id"));
+    let agent = opened.text("agent_id");
+    let id = opened.text("session_id");
     format!("/api/agents/{agent}/sessions/{id}")
 }
 

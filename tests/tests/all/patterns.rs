@@ -123,8 +123,7 @@ async fn a_worker_made_for_one_piece_of_work_stays_of_use_after_a_restart() {
 /// Workers spawn workers three deep and no deeper, and every run and every path says how deep.
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_spawn_workers_three_deep_and_every_run_and_path_says_how_deep() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let below = |content: &str| script(&json!([{ "start": [dispatch("d", content, false)] }]));
     let fourth = script(&json!([{ "reply": "too deep" }]));
     world
@@ -271,8 +270,7 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
 /// Work that is waited for is one turn, out of the user's sight and on record with whoever did it.
 #[tokio::test(flavor = "multi_thread")]
 async fn awaited_work_is_one_turn_out_of_the_users_sight_and_on_record_with_its_doer() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let work = script(&json!([
         { "effects": [{ "say": "between ourselves" }], "start": [{ "key": "put", "tool": "put" }] },
         { "effects": [{ "say": "still between ourselves" }], "reply": "the result" },

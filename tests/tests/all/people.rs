@@ -1,7 +1,9 @@
 //! Agents as people see them: what they look like, the sessions with all of them, those that users
 //! make themselves, and how a session begins.
 
-use agent_host_tests::process::{Folder, Host, Line, Reply, Session, is_asking, puppets, shows};
+use agent_host_tests::process::{
+    Folder, Host, Line, Reply, Session, is_asking, puppets, shows, tells,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -331,7 +333,7 @@ async fn a_definition_that_its_user_removes_takes_its_open_turns_along() {
     let seen = ada.until(&session, |seen| seen["run_id"].is_null()).await;
     assert!(widget(&seen).is_null(), "{seen}");
     let reported = seen["messages"].to_string();
-    assert!(reported.contains("is no longer configured"), "{reported}");
+    tells(&reported, &["is no longer configured"]);
     let respond = format!("/api/agents/{agent}/respond");
     for (path, body) in [(&respond, &answer), (&messages, &asks)] {
         ada.post(path, body).refused(409, "DEFINITION_GONE").await;
@@ -589,9 +591,7 @@ async fn a_session_is_pending_until_its_first_step_and_names_its_item() {
     let answer = json!({ "tool_call_id": call, "response": { "confirmed": true } });
     let path = format!("/api/agents/{}/respond", opened.text("agent_id"));
     line.post(&path, &answer).gives(202).await;
-    let ended = line
-        .until(&lesson, |seen| seen["status"] == "completed")
-        .await;
+    let ended = line.becomes(&lesson, "completed").await;
     assert_eq!(ended["current_item_id"], json!(null));
 }
 

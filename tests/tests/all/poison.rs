@@ -839,7 +839,7 @@ async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_re
         );
         let listed = folder.run(&["session", "quarantined"]).await;
         let listed = String::from_utf8(listed.stdout).unwrap();
-        assert!(listed.contains("ended at 3 starts"), "{listed}");
+        tells(&listed, &["ended at 3 starts"]);
         // It is shown without its open turn, and its words wait.
         let seen = host.get(&session).await;
         assert_eq!(

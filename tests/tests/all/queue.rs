@@ -167,8 +167,7 @@ async fn words_to_a_session_that_awaits_its_client_are_followups_and_no_answers(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_have_not_begun_when_words_steer_a_run_are_skipped_and_say_why() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     // The model makes two calls; the agent makes none of them before it hears words, and goes on
     // with the model.
     let steps = json!({ "steps": [

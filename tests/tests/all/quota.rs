@@ -2,6 +2,7 @@
 //! whichever way, and after a restart.
 
 mod waits;
+use agent_host_tests::patience::{found, until};
 use agent_host_tests::process::{Answer, Folder, Host, Line, Reply, Session, puppets};
 use futures::future::join_all;
 use reqwest::Method;
@@ -56,23 +57,14 @@ async fn fill(line: &Line, session: &str, code: &str) {
 /// Stops and deletes a session, and has it purged.
 async fn purge(host: &Host, line: &Line, opened: &Answer) {
     let session = Session::of(opened);
-    let deleting = async {
-        loop {
-            line.post(&format!("{session}/cancel"), &json!({})).await;
-            let deleted = line.delete(&session).await;
-            if deleted.status == 200 {
-                return;
-            }
-            assert!(
-                matches!(deleted.text("code").as_str(), "RUN_OPEN" | "INPUTS_WAIT"),
-                "{deleted:?}"
-            );
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(agent_host_tests::process::PATIENCE, deleting)
-        .await
-        .expect("a session that can be deleted");
+    until(async || {
+        line.post(&format!("{session}/cancel"), &json!({})).await;
+        let deleted = line.delete(&session).await;
+        let waits = ["RUN_OPEN", "INPUTS_WAIT"].contains(&deleted.text("code").as_str());
+        assert!(waits || deleted.status == 200, "{deleted:?}");
+        !waits
+    })
+    .await;
     let purge =
         json!({ "agent_id": opened.text("agent_id"), "session_id": opened.text("session_id") });
     host.post("/api/purges", &purge).gives(200).await;
@@ -115,16 +107,11 @@ async fn one_writer_is_stopped_at_sessions_in_a_minute_and_the_others_go_on() {
     alice.post("/api/messages", &routed).gives(202).await;
     let other = host.user("alice", &["read", "write"]).await;
     limited(&open(&other).await, "USER_SESSION_LIMIT");
-    let until = async {
-        loop {
-            let fork = other.post(&format!("{session}/fork"), &json!({})).await;
-            if fork.text("code") != "THREAD_EMPTY" {
-                return fork;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        }
-    };
-    limited(&until.await, "USER_SESSION_LIMIT");
+    let fork = found(async || {
+        let fork = other.post(&format!("{session}/fork"), &json!({})).await;
+        (fork.text("code") != "THREAD_EMPTY").then_some(fork)
+    });
+    limited(&fork.await, "USER_SESSION_LIMIT");
     // A file may say that its session is years old; it is opened now all the same.
     let old = json!({
         "type": "session", "version": 3, "id": "0190a000-0000-7000-8000-000000000001",

@@ -172,8 +172,7 @@ async fn of_two_continuations_of_one_segment_the_first_counts() {
         call: None,
     };
     interfere(&world, stream, Event::OperationContinued(other)).await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t parts somebody else");
+    world.replies(session, "t parts somebody else").await;
     account(&world).await;
 }
 
@@ -195,15 +194,13 @@ async fn an_outcome_that_comes_after_another_one_is_dropped() {
         Event::RunSettled(RunSettled { run, settled }),
     )
     .await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t parts somebody else");
+    world.replies(session, "t parts somebody else").await;
     account(&world).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_words_than_a_mailbox_holds_are_all_heard() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let messages = world.broker.messages();
     let posts =
         (0..SIGNALS).map(|number| messages.post(message(session, format!("word {number}"))));
@@ -231,8 +228,7 @@ async fn stalled<T>(world: &World, work: impl Future<Output = T>) -> T {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     world
         .play_in(
             session,
@@ -264,11 +260,9 @@ async fn of_more_answers_than_a_mailbox_holds_one_counts_and_all_are_answered() 
             .all(|answer| matches!(answer, Ok(_) | Err(broker::Error::Refused(_)))),
         "{answered:?}"
     );
-    world.idle(session).await;
-    assert_eq!(
-        world.last_reply(session).await,
-        format!("q value {}", taken[0])
-    );
+    world
+        .replies(session, &format!("q value {}", taken[0]))
+        .await;
     account(&world).await;
 }
 
@@ -330,11 +324,9 @@ async fn an_answer_that_other_work_overtakes_is_taken_all_the_same() {
     .await
     .unwrap();
     assert_eq!(world.store().stats().conflicts, 1, "it came second");
-    world.idle(session).await;
-    assert_eq!(
-        world.last_reply(session).await,
-        "t parts somebody else\nq value 1"
-    );
+    world
+        .replies(session, "t parts somebody else\nq value 1")
+        .await;
     account(&world).await;
 }
 
@@ -366,8 +358,7 @@ async fn a_cancellation_that_other_work_overtakes_is_done_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answered() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     world
         .play_in(
             session,
@@ -388,8 +379,7 @@ async fn of_more_cancellations_than_a_mailbox_holds_one_counts_and_all_are_answe
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_goes_on_until_the_step_that_stops_it_is_stored() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let start = json!([
         { "key": "t", "timer": 2_000 },
         { "key": "send", "tool": "send", "args": { "sleep": 4_000 } },
@@ -401,15 +391,8 @@ async fn work_goes_on_until_the_step_that_stops_it_is_stored() {
     // The next step cancels the call, and cannot be stored.
     let outsider = rusqlite::Connection::open(world.dir.path().join("data/store.db")).unwrap();
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let patience = tokio::time::Instant::now() + PATIENCE / 2;
-    while world.effects().len() < 2 {
-        assert!(
-            tokio::time::Instant::now() < patience,
-            "it was stopped by what is not stored: {:?}",
-            world.effects()
-        );
-        sleep(Duration::from_millis(5)).await;
-    }
+    // What is not stored does not stop it.
+    until(async || world.effects().len() == 2).await;
     outsider.execute_batch("ROLLBACK").unwrap();
     world.idle(session).await;
     assert_eq!(world.store().verify().await.unwrap().fault, None);

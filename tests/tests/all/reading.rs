@@ -66,7 +66,8 @@ fn routes_asked() -> impl Iterator<Item = (&'static str, bool, impl Iterator<Ite
 {
     ASKED.iter().map(|line| {
         let mut words = line.split(' ');
-        let (route, finds) = (words.next().unwrap(), words.next().unwrap());
+        let route = words.next().unwrap();
+        let finds = words.next().unwrap();
         let forms = words.map(|form| form.trim_start_matches('.'));
         (route, finds == "finds", forms)
     })

@@ -1,33 +1,17 @@
-//! The treatment of open operations at a restart, by effect class. Crashes of the whole process are
-//! in the crash matrix.
+//! Dead letters, removed definitions and lost state at a restart. The tests of the driver have the
+//! treatment of open operations, and the crash matrix has crashes of the whole process.
 //!
 //! The causes that models and operators hear of a call that must not be repeated: the one that
 //! there was, and none that there was not.
 
 use super::exhaustion::config;
-use agent_host_tests::patience::until;
 use agent_host_tests::process::{Folder, Host, PATIENCE};
 use agent_host_tests::{Setup, World};
 use broker::By;
-use domain::event::{Event, OperationStarted};
-use domain::id::Stream;
 use domain::user::UserId;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::process::Stdio;
-use std::time::Duration;
-use store::{Commit, Expected};
-
-/// Begins a turn with one long call of a tool, and restarts the host in the middle of it.
-async fn interrupted(tool: &str) -> (World, domain::id::SessionId) {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
-    let steps =
-        json!({ "steps": [{ "start": [{ "key": "t", "tool": tool, "args": { "sleep": 700 } }] }] });
-    world.say("puppet", session, &steps.to_string()).await;
-    until(async || !world.effects().is_empty()).await;
-    (world.restart(|_| ()).await, session)
-}
 
 fn begins(world: &World) -> Vec<String> {
     world
@@ -36,87 +20,6 @@ fn begins(world: &World) -> Vec<String> {
         .filter(|line| line.contains(" begin "))
         .cloned()
         .collect()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_idempotent_call_is_made_again_under_the_same_key() {
-    let (world, session) = interrupted("put").await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t parts put done");
-    let begins = begins(&world);
-    assert_eq!(begins.len(), 2, "{begins:?}");
-    assert_eq!(begins[0], begins[1], "the same key");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_non_idempotent_call_that_was_sent_is_unknown_and_not_made_again() {
-    let (world, session) = interrupted("send").await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t unknown");
-    assert_eq!(begins(&world).len(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_timer_that_came_due_while_the_host_was_down_fires_at_once() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
-    world
-        .play_in(
-            session,
-            &json!([{ "start": [{ "key": "t", "timer": 300 }] }]),
-        )
-        .await;
-    world.until(session, |row| row.open_run.is_some()).await;
-    let world = world
-        .restart(|_| std::thread::sleep(Duration::from_millis(400)))
-        .await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t elapsed");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_late_writer_of_a_run_is_fenced_off() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
-    world
-        .play_in(
-            session,
-            &json!([{ "start": [{ "key": "t", "timer": 3_600_000 }] }]),
-        )
-        .await;
-    let run = world
-        .until(session, |row| row.open_run.is_some())
-        .await
-        .open_run
-        .unwrap();
-    let events = world.store().stream(Stream::Run(run), 0, 10).await.unwrap();
-    let [start] = &events[..] else {
-        panic!("{events:?}")
-    };
-    let stepped = start.event.as_ref().unwrap().step().unwrap();
-    let operation = stepped.started[0].id;
-    let started = Event::OperationStarted(OperationStarted {
-        run,
-        operation,
-        segment: 0,
-        effect: None,
-        time: stepped.time,
-    });
-    let stale = domain::event::NewEvent {
-        id: domain::id::EventId(uuid::Uuid::now_v7()),
-        event: started,
-        subject: start.subject,
-        actor: "host".into(),
-        causation: None,
-        correlation: None,
-        time: stepped.time,
-        salt: domain::digest::Salt::default(),
-    };
-    let late = Commit::new().append(Stream::Run(run), Expected::Version(0), vec![stale]);
-    assert!(matches!(
-        world.store().commit(late).await,
-        Err(store::CommitError::Conflict(_))
-    ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,8 +74,7 @@ async fn an_agent_that_always_traps_makes_a_dead_letter_and_nobody_else_suffers(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_of_a_session_that_has_ended_stays_one() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let input = world
         .say("puppet", session, r#"{"steps":[{"trap":"on purpose"}]}"#)
         .await
@@ -280,8 +182,7 @@ async fn a_turn_whose_definition_was_removed_ends_and_its_slot_is_free() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trap_after_three_calls_repeats_none_of_them() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let start: Vec<_> = (0..3)
         .map(|n| json!({ "key": format!("t{n}"), "tool": "send" }))
         .collect();
@@ -308,8 +209,7 @@ async fn a_trap_after_three_calls_repeats_none_of_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_ends_on_the_version_that_wrote_its_memo_and_the_next_one_takes_the_new() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     world
         .play_in(
             session,

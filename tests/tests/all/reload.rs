@@ -88,8 +88,7 @@ async fn report(world: &World, session: domain::id::SessionId) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_ends_with_the_code_it_began_with_and_the_next_has_the_new() {
-    let mut world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (mut world, session) = World::with_puppet().await;
     let script = before_and_after("look").to_string();
     world.say("puppet", session, &script).await;
     world.question("puppet", session).await;
@@ -122,8 +121,7 @@ async fn a_turn_ends_with_the_code_it_began_with_and_the_next_has_the_new() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_that_new_code_has_no_more_is_there_for_turns_from_before() {
-    let mut world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (mut world, session) = World::with_puppet().await;
     let script = before_and_after("look").to_string();
     world.say("puppet", session, &script).await;
     world.question("puppet", session).await;
@@ -143,8 +141,7 @@ async fn a_tool_that_new_code_has_no_more_is_there_for_turns_from_before() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_that_is_taken_away_refuses_the_next_call_of_a_turn_under_way() {
-    let mut world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (mut world, session) = World::with_puppet().await;
     let script = before_and_after("look").to_string();
     world.say("puppet", session, &script).await;
     world.question("puppet", session).await;
@@ -172,8 +169,7 @@ async fn a_grant_that_is_taken_away_refuses_the_next_call_of_a_turn_under_way() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_other_code_than_the_pinned_one_ends_a_turn_after_a_reload() {
-    let mut world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (mut world, session) = World::with_puppet().await;
     let script = before_and_after("look").to_string();
     world.say("puppet", session, &script).await;
     world.question("puppet", session).await;
@@ -216,9 +212,7 @@ async fn what_is_served_anew_is_admitted_anew_and_nothing_else_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_were_counted_stay_counted_when_the_code_is_replaced() {
-    let mut setup = Setup::default();
-    setup.guest_limits.calls_per_minute_max = 20;
-    let mut world = World::new(setup).await;
+    let mut world = World::with(|setup| setup.guest_limits.calls_per_minute_max = 20).await;
     let call = |number: usize| json!({ "key": format!("t{number}"), "tool": "look" });
     let some = |count: usize| {
         let calls: Vec<Value> = (0..count).map(call).collect();

@@ -86,8 +86,7 @@ async fn a_step_that_is_run_again_counts_as_a_call_of_its_own_component() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_is_run_again_reads_the_files_that_were_there_and_no_later_ones() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let digest = Digest::of(b"an essay");
     let read = json!({ "steps": [{ "read": digest.reference() }] }).to_string();
     assert_eq!(world.turn("puppet", session, &read).await, "no blob");
@@ -122,8 +121,7 @@ async fn a_step_that_is_run_again_reads_the_files_that_were_there_and_no_later_o
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_is_run_again_sees_what_was_remembered_when_it_was_taken() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     for level in [1, 2] {
         let effects =
             json!([{ "prefer": { "topic": level } }, { "prefer_for_user": { "level": level } }]);
@@ -163,8 +161,7 @@ async fn the_steps_of_a_compaction_decide_the_same_again() {
         .compact(By::from(&domain::user::UserId::local()), &target, session)
         .await
         .unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "hello from the model");
+    world.replies(session, "hello from the model").await;
     let verdicts = replay(
         world.store(),
         &world.runtime,
@@ -317,17 +314,14 @@ async fn a_model_is_shown_the_tools_of_its_turn_also_when_their_component_was_re
     let world = world
         .restart(|setup| setup.components.retain(|name| *name != "effects"))
         .await;
-    world.idle(session).await;
-    assert_eq!(
-        world.last_reply(session).await,
-        "t elapsed\nm message I have look and put"
-    );
+    world
+        .replies(session, "t elapsed\nm message I have look and put")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_whose_first_step_failed_has_its_tools_stored_all_the_same() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     world
         .turn("puppet", session, r#"{"steps":[{"trap":"on purpose"}]}"#)
         .await;
@@ -344,8 +338,7 @@ async fn a_turn_whose_first_step_failed_has_its_tools_stored_all_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_other_code_began_it_ends_unless_the_new_code_is_pinned() {
     for (is_pinned, expected) in [(false, "t parts asked true"), (true, "t failed not-found")] {
-        let world = World::new(Setup::default()).await;
-        let session = world.open("puppet").await;
+        let (world, session) = World::with_puppet().await;
         let steps = json!([{ "start": [{ "key": "t", "tool": "asks" }] }]);
         world.play_in(session, &steps).await;
         let (call, _) = world.question("puppet", session).await;
@@ -399,13 +392,9 @@ async fn a_setting_that_the_operator_fixes_overrides_an_agents_own_and_stays() {
             )
             .await
             .text("session_id");
-        loop {
-            let seen = host.get(&format!("{path}/sessions/{session}")).await.body;
-            if !seen["completed_at"].is_null() {
-                return seen["summary"].clone();
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        let is_over = |seen: &Value| !seen["completed_at"].is_null();
+        let path = format!("{path}/sessions/{session}");
+        host.until(&path, is_over).await["summary"].clone()
     };
     set(&host, &say("the user's")).gives(200).await;
     assert_eq!(summary(&host).await, "the user's");

@@ -245,8 +245,8 @@ tool = "delegate"
 arguments = { target = "worker", operation = "read_file", parameters = { path = "b" } }
 "#;
 
-/// What waited for room in the backup may have been done since. Its caller is told that nobody
-/// knows.
+/// A delegation that waited for room in the backup may have been done since. Its caller learns that
+/// nobody knows.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delegation_that_waited_in_the_backup_ends_as_unknown() {
     let work = json!([{ "start": [{ "key": "t", "timer": 3_000 }] }, { "reply": "done" }]);

@@ -519,11 +519,7 @@ async fn played(host: &Host, script: &Value) -> String {
         )
         .await
         .unwrap();
-    host.post(
-        &format!("{session}/messages"),
-        &json!({ "content": script.to_string() }),
-    )
-    .await;
+    host.say(&session, &script.to_string()).await;
     let mut seen = String::new();
     while !seen.contains("turn.committed") {
         seen.push_str(&format!("{:?}\n", frames.receive().await.unwrap()));

@@ -381,8 +381,7 @@ async fn a_chat_is_cleared_and_its_turns_stay_where_others_point_to_them() {
     // While a question waits, a turn is in the making.
     let asking =
         json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
-    ada.post(&format!("{path}/messages"), &json!({ "content": asking }))
-        .await;
+    ada.say(&path, &asking).await;
     ada.until(&path, |seen| seen["run_status"] == "awaiting_client")
         .await;
     for (method, to) in [
@@ -544,8 +543,7 @@ async fn inputs_that_wait_in_a_session_that_is_deleted_are_put_aside() {
     let remind = json!({ "steps": [{ "effects": [{ "schedule": 3_600_000 }], "reply": "later" }] })
         .to_string();
     let path = stage.path(&session);
-    ada.post(&format!("{path}/messages"), &json!({ "content": remind }))
-        .await;
+    ada.say(&path, &remind).await;
     let seen = ada
         .until(&path, |seen| {
             seen["revision"] == 1 && seen["run_id"].is_null()

@@ -5,7 +5,7 @@
 mod memory;
 
 use agent_host_tests::patience::found;
-use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppet, puppets, shows};
+use agent_host_tests::process::{Folder, Host, Line, PATIENCE, puppet, puppets, shows, tells};
 use serde_json::json;
 
 struct Team {
@@ -188,14 +188,13 @@ async fn an_agent_recalls_for_a_mentee_what_comes_from_their_own_sessions_alone(
     for (line, others) in [(&team.bob, false), (&team.carol, true), (&team.alice, true)] {
         let session = team.exchange(line, "hello").await;
         let path = format!("{}/sessions/{session}", team.agent);
-        line.post(&format!("{path}/messages"), &json!({ "content": script }))
-            .await;
+        line.say(&path, &script).await;
         let found = found(async || {
             let messages = line.get(&path).await.body["messages"].to_string();
             messages.contains("found value").then_some(messages)
         })
         .await;
-        assert!(found.contains("zebra of bob"), "{found}");
+        tells(&found, &["zebra of bob"]);
         assert_eq!(found.contains("zebra of alice"), others, "{found}");
     }
 }

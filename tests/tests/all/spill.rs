@@ -33,8 +33,7 @@ async fn longest(world: &World, run: RunId) -> usize {
 }
 
 async fn asked(steps: Value) -> (World, domain::id::SessionId, domain::id::OperationId) {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     world.play_in(session, &steps).await;
     let (call, _) = world.question("puppet", session).await;
     (world, session, call)
@@ -81,8 +80,7 @@ async fn a_tool_gets_a_long_answer_whole_also_after_a_restart() {
         .await
         .unwrap();
     let world = world.restart(|_| ()).await;
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "t parts 500002 bytes");
+    world.replies(session, "t parts 500002 bytes").await;
     assert!(longest(&world, world.runs().await[0]).await < EVENT_BYTES_MAX);
     assert!(world.store().unnamed_blobs(10).await.unwrap().is_empty());
 }
@@ -130,8 +128,7 @@ async fn a_long_reply_of_another_agent_comes_as_edges_and_a_blob() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blob_is_read_in_the_thread_that_shows_it_in_later_turns_too_and_nowhere_else() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let steps = json!([
         { "start": [{ "key": "m", "model": "x" }] },
         { "start": [{ "key": "t", "call": 0 }] },

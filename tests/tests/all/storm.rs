@@ -45,8 +45,7 @@ async fn another_is_served(world: &World) {
         ..world.message("third", session, r#"{"steps":[{"reply":"here"}]}"#, None)
     };
     world.broker.messages().post(message).await.unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "here");
+    world.replies(session, "here").await;
     let storm = world
         .store()
         .sessions_with_work(Timestamp(u64::MAX >> 1))

@@ -1,5 +1,8 @@
 //! Structured sessions over HTTP: suspended and resumed, expired, limited in time, remembered; the
-//! agent's own story of them; the old API.
+//! agent's own story of them.
+
+mod old_api;
+mod streams;
 
 use agent_host_tests::process::{Folder, Host, acting, is_asking, puppets, shows};
 use reqwest::Method;
@@ -159,12 +162,8 @@ async fn a_session_is_suspended_before_it_is_shown_and_completed_with_its_metric
             .text("code"),
         "INVALID_RESPONSE"
     );
-    host.respond(agent, call, &json!({ "confirmed": true }))
-        .gives(202)
-        .await;
-    let ended = host
-        .until(&session, |seen| seen["status"] == "completed")
-        .await;
+    host.confirm(agent, call).await;
+    let ended = host.becomes(&session, "completed").await;
     let expected = json!({
         "summary": { "score": 1 }, "metrics/items": 1, "metrics/interactions": 1,
     });
@@ -242,9 +241,7 @@ async fn a_session_expires_while_it_waits_and_frees_its_agent() {
     // Its time passes while no host runs.
     sleep(Duration::from_millis(1_100)).await;
     let host = folder.serve().await;
-    let ended = host
-        .until(&session, |seen| seen["status"] == "terminated")
-        .await;
+    let ended = host.becomes(&session, "terminated").await;
     assert_eq!(ended["terminated_reason"], "expired");
     let seen = host.get(agent).await.body;
     let expected = json!({
@@ -259,8 +256,7 @@ async fn a_question_has_its_time_and_the_agent_is_told_when_it_is_up() {
     let (_folder, host) = started(json!({ "lesson": { "itemTimeLimitS": 1 } })).await;
     let session = host.open_as("asks", "lesson").await;
     let agent = session.agent();
-    host.until(&session, |seen| seen["status"] == "completed")
-        .await;
+    host.becomes(&session, "completed").await;
     assert_eq!(
         story(&host, agent).await,
         [
@@ -291,16 +287,9 @@ async fn what_was_answered_counts_against_the_limit_before_it_is_on_record() {
     let session = host.open_as("asks_on", "lesson").await;
     let agent = session.agent();
     let seen = host.until(&session, is_asking).await;
-    host.respond(
-        agent,
-        &seen["pending_action"]["tool_call_id"],
-        &json!({ "confirmed": true }),
-    )
-    .gives(202)
-    .await;
-    let ended = host
-        .until(&session, |seen| seen["status"] == "completed")
+    host.confirm(agent, &seen["pending_action"]["tool_call_id"])
         .await;
+    let ended = host.becomes(&session, "completed").await;
     // The second was refused.
     shows(
         &ended,
@@ -344,64 +333,6 @@ async fn a_request_with_a_key_begins_no_session_beside_the_one_that_is_ending() 
     }
 }
 
-/// An answer that is half filled in belongs to its question, and every open question is asked
-/// again.
-#[tokio::test(flavor = "multi_thread")]
-async fn half_filled_in_answers_belong_to_their_question_and_open_ones_are_asked_again() {
-    let (_folder, host) = started(json!({})).await;
-    let session = host.open_as("asks_two", "lesson").await;
-    let agent = session.agent();
-    let id = session.id();
-    let seen = host.until(&session, is_asking).await;
-    let mut late = host
-        .follow(&format!("{agent}/stream?session={id}"), None)
-        .await;
-    let mut asked = late.until("client_action").await;
-    asked.extend(late.until("client_action").await);
-    let calls: Vec<&Value> = asked
-        .iter()
-        .filter(|it| it.event == "client_action")
-        .map(|it| &it.data["tool_call_id"])
-        .collect();
-    let [first, second] = [
-        &seen["pending_action"]["tool_call_id"],
-        &seen["further_actions"][0]["tool_call_id"],
-    ];
-    assert_eq!(calls, [first, second]);
-    assert_eq!(asked[1].data["session_id"], id);
-    let other = json!({ "tool_call_id": first, "widget_partial_state": { "other": 1 } });
-    let ui = json!({ "tool_call_id": second, "widget_partial_state": { "half": true } });
-    host.put(&format!("{session}/ui-state"), &other).await;
-    let saved = host.put(&format!("{session}/ui-state"), &ui).await;
-    assert_eq!(
-        (
-            saved.status,
-            &saved.body["ui_state"]["widget_partial_state"]
-        ),
-        (200, &json!({ "other": 1 })),
-        "each has its own"
-    );
-    host.respond(agent, first, &json!({ "confirmed": true }))
-        .gives(202)
-        .await;
-    let seen = host
-        .until(&session, |seen| {
-            seen["ui_state"]["active_widget"]["tool_call_id"] == *second
-        })
-        .await;
-    assert_eq!(
-        seen["ui_state"]["widget_partial_state"],
-        json!({ "half": true })
-    );
-    host.respond(agent, second, &json!({ "confirmed": true }))
-        .gives(202)
-        .await;
-    let ended = host
-        .until(&session, |seen| seen["status"] == "completed")
-        .await;
-    assert_eq!(ended["ui_state"]["widget_partial_state"], Value::Null);
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archived_agent_leaves_no_run_open() {
     let (folder, host) = started(json!({})).await;
@@ -409,11 +340,7 @@ async fn an_archived_agent_leaves_no_run_open() {
     let agent = session.agent();
     let script =
         json!({ "steps": [{ "start": [{ "key": "q", "client": "confirmation" }] }] }).to_string();
-    host.post(
-        &format!("{session}/messages"),
-        &json!({ "content": script }),
-    )
-    .await;
+    host.say(&session, &script).await;
     let seen = host
         .until(&session, |seen| seen["run_status"] == "awaiting_client")
         .await;
@@ -472,11 +399,7 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
         )
         .await;
     let agent = session.agent();
-    host.post(
-        &format!("{session}/messages"),
-        &json!({ "content": script.to_string() }),
-    )
-    .await;
+    host.say(&session, &script.to_string()).await;
     let first = reported(&host.until(&session, show).await);
     shows(
         &first,
@@ -490,11 +413,7 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
     });
     let changed = host.patch(agent, &changes).await;
     changed.has(200, &json!({ "name": "Ada" }));
-    host.post(
-        &format!("{agent}/assign"),
-        &json!({ "user_id": "bob", "role": "shared" }),
-    )
-    .await;
+    host.assign(agent, "bob", "shared").await;
     let bob = host.user("bob", &["read", "write"]).await;
     let id = agent.rsplit('/').next().unwrap();
     host.post(
@@ -513,11 +432,7 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
             .await;
         let session = format!("{agent}/sessions/{}", opened.text("session_id"));
         let script = json!({ "steps": [{ "show": true }] }).to_string();
-        line.post(
-            &format!("{session}/messages"),
-            &json!({ "content": script }),
-        )
-        .await;
+        line.say(&session, &script).await;
         let seen = reported(&host.until(&session, show).await);
         shows(&seen, &json!({ "user": user, "preferences/tone": "warm" }));
         assert_eq!(
@@ -537,220 +452,6 @@ async fn what_was_learned_of_a_user_is_there_the_next_time_and_for_nobody_else()
             &json!({ "settings/prompt": "of the agent", "settings/settings/extra": 1 }),
         );
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stream_tells_a_session_by_the_designs_names_and_asks_again_who_comes_back() {
-    let (_folder, host) = started(json!({})).await;
-    let session = host.open_as("asks", "lesson").await;
-    let agent = session.agent();
-    let id = session.id();
-    let mut frames = host
-        .follow(&format!("{agent}/stream?session={id}&after=0"), None)
-        .await;
-    let first: Vec<String> = frames
-        .until("run_suspended")
-        .await
-        .into_iter()
-        .map(|frame| frame.event)
-        .collect();
-    for name in [
-        "connected",
-        "run_started",
-        "content_complete",
-        "client_action",
-        "state_change",
-        "run_suspended",
-    ] {
-        assert!(
-            first.iter().any(|event| event == name),
-            "{name} is not among {first:?}"
-        );
-    }
-    let seen = host.until(&session, is_asking).await;
-    let call = seen["ui_state"]["active_widget"]["tool_call_id"].clone();
-    // A client that comes later is asked again, once.
-    let mut late = host
-        .follow(&format!("{agent}/stream?session={id}"), None)
-        .await;
-    let welcome = late.until("client_action").await;
-    assert_eq!(
-        (welcome[0].event.as_str(), &welcome[0].data["status"]),
-        ("connected", &json!("awaiting_client_action"))
-    );
-    assert_eq!(
-        (
-            &welcome[0].data["pending_action"]["tool_call_id"],
-            &welcome[1].data["tool_call_id"]
-        ),
-        (&call, &call)
-    );
-    assert_eq!(welcome.len(), 2);
-    host.respond(agent, &call, &json!({ "confirmed": true }))
-        .await;
-    let rest = late.until("stream_complete").await;
-    for name in [
-        "run_resumed",
-        "state_change",
-        "session_completed",
-        "message_complete",
-    ] {
-        assert!(
-            rest.iter().any(|frame| frame.event == name),
-            "{name} is not among {rest:?}"
-        );
-    }
-    let last = rest.iter().rev().find_map(|frame| frame.id).unwrap();
-    let mut again = host
-        .follow(&format!("{agent}/stream?session={id}"), Some(last))
-        .await;
-    let next = tokio::time::timeout(Duration::from_millis(300), async {
-        (again.receive().await, again.receive().await)
-    })
-    .await;
-    assert!(next.is_err(), "nothing but `connected` comes: {next:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_resumes_between_two_frames_of_one_event_gets_each_of_them_once() {
-    let (_folder, host) = started(json!({})).await;
-    let session = host.open_as("asks", "lesson").await;
-    let agent = session.agent();
-    let id = session.id();
-    let seen = host.until(&session, is_asking).await;
-    host.respond(
-        agent,
-        &seen["ui_state"]["active_widget"]["tool_call_id"].clone(),
-        &json!({ "confirmed": true }),
-    )
-    .await;
-    let after = async |after: &str| {
-        let mut frames = host
-            .follow(&format!("{agent}/stream?session={id}&after={after}"), None)
-            .await;
-        let reported = frames.until("stream_complete").await;
-        let stored = reported
-            .into_iter()
-            .filter(|frame| !matches!(frame.event.as_str(), "connected" | "content_chunk"));
-        stored.collect::<Vec<_>>()
-    };
-    let all = after("0").await;
-    let ids: Vec<&str> = all
-        .iter()
-        .map(|frame| frame.resume.as_deref().expect("a stored frame has an id"))
-        .collect();
-    assert!(
-        ids.iter().filter(|id| id.contains('.')).count() > 2,
-        "no event comes in several frames: {ids:?}"
-    );
-    assert_eq!(
-        ids.iter().collect::<std::collections::BTreeSet<_>>().len(),
-        ids.len(),
-        "{ids:?}"
-    );
-    for (place, id) in ids.iter().enumerate().take(ids.len() - 1) {
-        assert_eq!(after(id).await, all[place + 1..], "after {id}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_old_api_leads_sessions_in_its_old_format_and_says_that_it_is_deprecated() {
-    let mut config = config(&json!({}));
-    config["agents"] = json!([{
-        "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
-    }]);
-    let (_folder, host) = Folder::serving(config, &["puppet", "tutor"]).await;
-    let lesson = json!({
-        "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }],
-    });
-    let created = host
-        .post(
-            "/api/session/",
-            &json!({ "session_type": "learning", "config": { "lesson": lesson } }),
-        )
-        .await;
-    created.has(200, &json!({ "control_mode": "proactive" }));
-    let session = format!("/api/session/{}", created.text("session_id"));
-    assert_eq!(created.text("stream_url"), format!("{session}/stream"));
-    let waiting = host
-        .until(&session, |seen| seen["status"] == "awaiting_client_action")
-        .await;
-    assert_eq!(waiting["pending_action"]["widget_type"], "multiple_choice");
-    let state = host.get(&format!("{session}/state")).await.body;
-    assert_eq!(state["pending_action"], waiting["pending_action"]);
-    let raw = host.request(Method::GET, &session).send().await.unwrap();
-    assert!(raw.headers().contains_key("deprecation") && raw.headers().contains_key("link"));
-    let mut frames = host
-        .line()
-        .follow(&format!("{session}/stream"), None)
-        .await
-        .unwrap();
-    let again = frames.until("client_action").await.pop().unwrap().data;
-    assert_eq!(
-        again["tool_call_id"],
-        waiting["pending_action"]["tool_call_id"]
-    );
-    assert_eq!(again["props"], waiting["pending_action"]["props"]);
-    host.post(
-        &format!("{session}/respond"),
-        &json!({ "tool_call_id": "ab".repeat(32), "response": {} }),
-    )
-    .refused(409, "INVALID_TOOL_CALL_ID")
-    .await;
-    let call = &waiting["pending_action"]["tool_call_id"];
-    host.post(
-        &format!("{session}/respond"),
-        &json!({ "tool_call_id": call, "response": { "index": 0 } }),
-    )
-    .gives(200)
-    .await;
-    let ended = host
-        .until(&session, |seen| seen["status"] == "completed")
-        .await;
-    assert_eq!(
-        (
-            ended["items"].as_array().unwrap().len(),
-            &ended["items"][0]["sequence"]
-        ),
-        (1, &json!(1))
-    );
-    let listed = host.get("/api/session/?session_type=learning").await.body;
-    assert_eq!(
-        (&listed[0]["id"], &listed[0]["items_completed"]),
-        (&ended["id"], &json!(1))
-    );
-    assert_eq!(listed[0]["status"], "completed");
-    assert_eq!(
-        host.get("/api/session?session_type=learning").await.body,
-        listed,
-        "the slash may be left out"
-    );
-    for (limit, status) in [
-        (json!("soon"), 422),
-        (json!(-1), 422),
-        (json!(1.5), 422),
-        (json!(u64::MAX), 422),
-    ] {
-        let asked =
-            json!({ "session_type": "learning", "config": { "time_limit_seconds": limit } });
-        let refused = host.post("/api/session/", &asked).await;
-        assert_eq!(
-            (refused.status, refused.text("field").as_str()),
-            (status, "/config/time_limit_seconds"),
-            "{refused:?}"
-        );
-    }
-    let unknown_sender = host.bare(Method::GET, &session).send().await.unwrap();
-    assert!(
-        unknown_sender.status() == 401 && unknown_sender.headers().contains_key("deprecation"),
-        "also to whoever is not let in"
-    );
-    host.post("/api/session/", &json!({ "session_type": "dancing" }))
-        .refused(400, "INVALID_SESSION_TYPE")
-        .await;
-    host.delete(&session)
-        .refused(409, "NO_ACTIVE_SESSION")
-        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -803,71 +504,6 @@ async fn an_exam_that_is_broken_off_keeps_what_was_answered() {
         [(&json!(1), &json!(1.0)), (&json!(2), &json!(0.0))],
         "{items}"
     );
-}
-
-/// The old API has the old words in its lists too and keeps what a session was opened with.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_old_api_lists_the_old_words_and_keeps_what_a_session_was_opened_with() {
-    let mut config = config(&json!({}));
-    config["agents"] = json!([{
-        "agentId": "tutor", "displayName": "Tutor", "component": "tutor", "toolAllowlist": [],
-    }]);
-    let (_folder, host) = Folder::serving(config, &["puppet", "tutor"]).await;
-    let lesson = json!({
-        "title": "Sums", "questions": [{ "prompt": "1 + 1?", "options": ["2", "3"], "answer": 0 }],
-    });
-    let opened_with = json!({ "lesson": lesson, "time_limit_seconds": 600 });
-    let new = json!({
-        "session_type": "learning", "config": opened_with, "system_prompt": "Be kind.",
-        "model_id": "m",
-    });
-    let created = host.post("/api/session/", &new).gives(200).await;
-    let session = format!("/api/session/{}", created.text("session_id"));
-    let waiting = host
-        .until(&session, |seen| seen["status"] == "awaiting_client_action")
-        .await;
-    let config = json!({
-        "lesson": lesson, "time_limit_seconds": 600, "system_prompt": "Be kind.", "model_id": "m",
-    });
-    shows(
-        &waiting,
-        &json!({ "config": config, "system_prompt": "Be kind." }),
-    );
-    let status = async |query: &str| {
-        let listed = host.get(&format!("/api/session/{query}")).await.body;
-        listed
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|session| session["status"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
-    for query in ["", "?active_only=true", "?session_type=learning"] {
-        assert_eq!(status(query).await, ["awaiting_client_action"], "{query}");
-    }
-    let call = &waiting["pending_action"]["tool_call_id"];
-    host.post(
-        &format!("{session}/respond"),
-        &json!({ "tool_call_id": call, "response": { "index": 0 } }),
-    )
-    .await;
-    host.until(&session, |seen| seen["status"] == "completed")
-        .await;
-    assert_eq!(status("").await, ["completed"]);
-    assert!(status("?active_only=true").await.is_empty());
-    // A second one is ended by its user, without having been answered.
-    let created = host
-        .post(
-            "/api/session/",
-            &json!({ "session_type": "learning", "config": { "lesson": lesson } }),
-        )
-        .await;
-    let session = format!("/api/session/{}", created.text("session_id"));
-    host.until(&session, |seen| seen["status"] == "awaiting_client_action")
-        .await;
-    assert_eq!(status("").await, ["awaiting_client_action", "completed"]);
-    host.delete(&session).await;
-    assert_eq!(status("").await, ["terminated", "completed"]);
 }
 
 /// An agent shows its active session to those who see it, and nothing of it to another mentee.
@@ -979,11 +615,8 @@ async fn an_answer_that_nothing_waits_for_is_refused_in_the_designs_words_over_h
         refused(agent, &json!(wrong)).await,
         reported("INVALID_TOOL_CALL_ID", &other)
     );
-    host.respond(agent, &call, &json!({ "confirmed": true }))
-        .gives(202)
-        .await;
-    host.until(&session, |seen| seen["status"] == "completed")
-        .await;
+    host.confirm(agent, &call).await;
+    host.becomes(&session, "completed").await;
     let no_session = reported(
         "NOT_SUSPENDED",
         "Cannot receive response: no active session",

@@ -2,7 +2,7 @@
 //! summary: over HTTP, and in `chat`.
 
 use agent_host_tests::patience::until;
-use agent_host_tests::process::{Answer, Folder, Host, Reply, Session, puppets, shows};
+use agent_host_tests::process::{Answer, Folder, Host, Reply, Session, puppets, shows, tells};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -425,7 +425,7 @@ async fn chat_says_what_is_wrong_with_a_command_and_names_no_part_of_a_request()
         let output = Folder::typed(chat, line).await;
         assert!(!output.status.success(), "{output:?}");
         let reported = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(reported.contains("`nope`"), "{reported}");
+        tells(&reported, &["`nope`"]);
         assert!(!reported.contains("(at "), "{reported}");
     }
     host.stop().await;
@@ -443,7 +443,7 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
     let output = chat(other, &lines).await;
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("/rename NAME"), "{shown}");
+    tells(&shown, &["/rename NAME"]);
     let sessions = host.get("/api/sessions?open=true").await.body;
     let names: Vec<(&Value, bool)> = sessions["agents"][0]["sessions"]
         .as_array()
@@ -467,7 +467,7 @@ async fn chat_names_pins_forks_clears_and_deletes_the_session_that_it_is_in() {
     let output = chat(other, "/halp\n").await;
     assert!(!output.status.success(), "{output:?}");
     let reported = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(reported.contains("`/halp` is no command"), "{reported}");
+    tells(&reported, &["`/halp` is no command"]);
     host.stop().await;
 }
 

@@ -2,7 +2,7 @@
 //! summed up, cancelled and purged.
 
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::{Folder, Host, PATIENCE, Session, puppet, puppets, shows};
+use agent_host_tests::process::{Folder, Host, PATIENCE, Session, puppet, puppets, shows, tells};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -127,7 +127,7 @@ async fn a_task_is_shown_summed_up_and_cancelled_and_goes_with_its_session() {
         .get(&format!("/api/sessions/{session}?from=1&to=100"))
         .await;
     let said = said.body["messages"].to_string();
-    assert!(said.contains(r#"\"taskState\":\"CANCELLED\""#), "{said}");
+    tells(&said, &[r#"\"taskState\":\"CANCELLED\""#]);
     host.post(&cancel, &json!({}))
         .refused(409, "TASK_SETTLED")
         .await;
@@ -264,7 +264,8 @@ async fn tasks_come_a_page_at_a_time_and_end_with_what_their_callers_were_told()
     }
 }
 
-/// What waits for room is stored: a process that is killed meanwhile begins it after its restart.
+/// A delegation that waits for room is stored: a process that is killed meanwhile begins it after
+/// its restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delegation_that_waits_for_room_survives_the_death_of_the_process() {
     let work = json!([{ "start": [{ "key": "t", "timer": 1_000 }] }, { "reply": "done" }]);
@@ -323,8 +324,8 @@ async fn a_task_and_its_sums_have_the_tokens_the_time_and_the_money_that_it_used
     assert_eq!(stats["cut_off"], false, "{stats}");
 }
 
-/// What the agent of a task says, whole and while its model writes it, comes to whoever follows the
-/// caller, and says of which task it is.
+/// The words of a task's agent, whole and while its model writes them, come to whoever follows the
+/// caller, and name their task.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_delegate_says_streams_to_the_clients_of_its_caller() {
     let worker = json!([

@@ -1,6 +1,7 @@
 //! Waking sessions: no session waits for one that is busy or in trouble.
 
-use agent_host_tests::world::{PATIENCE, target};
+use agent_host_tests::patience::until;
+use agent_host_tests::world::target;
 use agent_host_tests::{Setup, World};
 use broker::By;
 use broker::PostMessage;
@@ -17,7 +18,7 @@ use runtime::Admission;
 use serde_json::json;
 use std::time::Duration;
 use store::{Commit, EventFilter, Expected};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// More than a driver's mailbox holds, which is 256.
 const SIGNALS: usize = 300;
@@ -46,14 +47,6 @@ fn with_spin() -> Setup {
         }
     };
     setup
-}
-
-async fn until(what: &str, mut is: impl AsyncFnMut() -> bool) {
-    let patience = Instant::now() + PATIENCE;
-    while !is().await {
-        assert!(Instant::now() < patience, "not in time: {what}");
-        sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// Words that an agent left for later in a session, and that are due.
@@ -115,10 +108,7 @@ async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
     let stuck = world.open("spin").await;
     let other = world.open("puppet").await;
     world.say("spin", stuck, "go").await;
-    until("the step that never ends", async || {
-        world.runtime.stats().in_flight == 1
-    })
-    .await;
+    until(async || world.runtime.stats().in_flight == 1).await;
     let me = UserId::local();
     let spin = target("spin");
     let runs = world.broker.runs();
@@ -152,15 +142,14 @@ async fn a_stuck_session_with_a_full_mailbox_delays_nobodys_timer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waking_a_session_in_trouble_does_not_cut_its_pause_short() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let other = world.open("puppet").await;
     let waits =
         json!({ "steps": [{ "start": [{ "key": "t", "timer": 3_600_000 }], "hear": true }] })
             .to_string();
     world.say("puppet", session, &waits).await;
     world.until(session, |row| row.open_run.is_some()).await;
-    until("nobody at work", async || world.broker.stats().drivers == 0).await;
+    until(async || world.broker.stats().drivers == 0).await;
     // Its run cannot be read any more.
     let run = world.runs().await.remove(0);
     let outsider = rusqlite::Connection::open(world.dir.path().join("data/store.db")).unwrap();
@@ -220,10 +209,7 @@ async fn a_step_keeps_its_place_in_the_queue_and_sees_what_came_while_it_waited(
     world.until(bobs, |row| row.open_run.is_some()).await;
     // It takes the only place there is, for longer than the timer of Bob's turn runs.
     world.say("spin", spins, "go").await;
-    until("the step that takes long", async || {
-        world.runtime.stats().in_flight == 1
-    })
-    .await;
+    until(async || world.runtime.stats().in_flight == 1).await;
     sleep(Duration::from_millis(1_500)).await;
     assert_eq!(
         world.runtime.stats().in_flight,
@@ -341,10 +327,7 @@ async fn a_turn_that_waits_for_its_component_begins_with_what_there_is_by_then()
     let session = world.open("puppet").await;
     let leased = hold_puppets(&world).await;
     world.play_in(session, &json!([{ "show": true }])).await;
-    until("a driver of its session", async || {
-        world.broker.stats().drivers == 1
-    })
-    .await;
+    until(async || world.broker.stats().drivers == 1).await;
     sleep(Duration::from_millis(200)).await;
     let preferences = json!({ "tone": "brief" }).as_object().cloned().unwrap();
     world
@@ -382,16 +365,10 @@ async fn of_two_users_of_one_component_each_has_a_turn_whatever_the_other_has_un
     for session in &anns {
         say(&world, &ann, *session, &reply).await;
     }
-    until("a driver of each of Ann's", async || {
-        world.broker.stats().drivers == anns.len()
-    })
-    .await;
+    until(async || world.broker.stats().drivers == anns.len()).await;
     sleep(Duration::from_millis(300)).await;
     say(&world, &bob, bobs, &reply).await;
-    until("a driver of Bob's", async || {
-        world.broker.stats().drivers == anns.len() + 1
-    })
-    .await;
+    until(async || world.broker.stats().drivers == anns.len() + 1).await;
     sleep(Duration::from_millis(300)).await;
     assert_eq!(steps(&world).await, [], "the slot is still taken");
     drop(leased);
@@ -433,10 +410,7 @@ async fn at_start_a_run_that_waits_for_people_or_times_gets_no_driver() {
         }
     }
     let world = world.restart(|_| {}).await;
-    until("all of them looked at", async || {
-        world.broker.stats().to_recover == 0
-    })
-    .await;
+    until(async || world.broker.stats().to_recover == 0).await;
     let stats = world.broker.stats();
     assert_eq!(
         (stats.drivers, stats.wakes, stats.inspections),
@@ -477,8 +451,7 @@ async fn at_start_work_is_taken_up_by_and_by_and_reads_are_answered_meanwhile() 
             .expect("an answer");
     }
     for session in sessions {
-        world.idle(session).await;
-        assert_eq!(world.last_reply(session).await, "done");
+        world.replies(session, "done").await;
     }
 }
 

@@ -305,7 +305,7 @@ async fn brave_gets_its_key_from_the_host_and_nobody_else_does() {
             .play(json!([{ "start": [call] }]))
             .await
             .join("\n");
-        assert!(reported.contains("asks for a secret"), "{reported}");
+        tells(&reported, &["asks for a secret"]);
     }
     let reported = search(&world(without).await, json!({ "query": "tides" })).await;
     tells(&reported, &["and its key with `secrets`"]);

@@ -23,7 +23,7 @@ impl Analysis {
     /// Takes parts of files in.
     ///
     /// # Errors
-    /// What was asked for is no folder and cannot be read.
+    /// The path that was asked for is no folder and cannot be read.
     pub(super) fn take_parts(
         &mut self,
         turn: Turn<'_>,

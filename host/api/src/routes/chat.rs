@@ -179,7 +179,7 @@ struct VisitorSaid {
 
 /// Takes a message of a visitor.
 ///
-/// What the agent says to it comes over `GET /chat/{connector}/events`.
+/// The agent's reply comes over `GET /chat/{connector}/events`.
 #[utoipa::path(
     post, path = "/chat/{connector}/messages", tag = "chat",
     operation_id = "sendVisitorMessage",

@@ -124,7 +124,7 @@ async fn list(
 
 /// Forgets a note.
 ///
-/// What it said is erased from the store; that there was a note stays on record. The conversation
+/// Its text is erased from the store; that there was a note stays on record. The conversation
 /// that it was taken from stays as it is. You may forget the notes of your own sessions; as primary
 /// or shared, all that you see.
 #[utoipa::path(

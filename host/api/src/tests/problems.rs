@@ -4,7 +4,7 @@ use super::host::{Host, TOKEN};
 use crate::Limits;
 use crate::server::BODY_BYTES_MAX;
 
-/// What is wrong with a request, and how it is told.
+/// Faults of a request, each with the problem that answers it.
 const CASES: &[&str] = &[
     "GET /nowhere => 404 ROUTE_NOT_FOUND",
     "GET /api/agents/a/b/c/d => 404 ROUTE_NOT_FOUND",

@@ -399,7 +399,7 @@ async fn who_comes_in_the_middle_of_a_reply_begins_with_what_was_said_so_far() {
     }
 }
 
-/// What was missed because too much was shown at once is made good with the whole text.
+/// Deltas that were missed because too much was shown at once are made good with the whole text.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_falls_behind_in_a_reply_gets_its_whole_text() {
     let host = Host::start().await;
@@ -470,7 +470,8 @@ async fn a_stream_is_held_while_the_host_starts_and_everything_else_is_told_to_w
     let headers = [header.as_str()];
     let opened = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        let (now, alive) = (host.get("/api/agents").await, host.get("/healthz").await);
+        let now = host.get("/api/agents").await;
+        let alive = host.get("/healthz").await;
         assert_eq!((now.status, alive.status), (503, 200));
         assert!(now.has("retry-after: "));
         // Without a credential nobody is held.

@@ -163,14 +163,3 @@ async fn a_trigger_that_cannot_be_is_refused_with_its_field() {
     let refused = host.post_with(&user, "/api/triggers", &new).await;
     assert_eq!(refused.json()["code"], "SCOPE_MISSING");
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_history_of_a_trigger_has_its_next_due_time() {
-    let host = Host::start().await;
-    define(&host, "a-morning", "alice").await;
-    let history = host.get("/api/triggers/a-morning/history").await.json();
-    assert_eq!(history["runs"], json!([]));
-    assert!(history["next_due_at"].is_string(), "{history}");
-    let missing = host.get("/api/triggers/none/history").await;
-    assert_eq!(missing.json()["code"], "TRIGGER_NOT_FOUND");
-}

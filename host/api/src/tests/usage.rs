@@ -113,7 +113,8 @@ async fn usage_is_of_the_last_thirty_days_unless_others_are_named() {
         [(json!(day(400)), 1_000), (json!(day(30)), 100)]
     );
 
-    let (mut paged, mut after) = (Vec::new(), String::new());
+    let mut paged = Vec::new();
+    let mut after = String::new();
     loop {
         let path = format!("/api/usage?from={}&limit=1{after}", day(400));
         let page = host.get(&path).await.json();

@@ -1,7 +1,7 @@
 //! Events in public form: one JSON object for each, the same on every stream and in every list
 //! except for `spawned`.
 //!
-//! What of an event is public stands in one table by subject, from which its JSON and its schema
+//! The public parts of an event stand in one table by subject, from which its JSON and its schema
 //! follow.
 
 mod agent;

@@ -92,7 +92,8 @@ async fn a_turn_whose_results_outgrow_the_window_goes_on_with_recorded_cuts() {
     assert_eq!(whole.count(), 8);
 }
 
-/// What is shown no more is not counted, so a reply may have all the room that it leaves.
+/// Messages that are shown no more are not counted, so a reply may have all the room that they
+/// leave.
 #[tokio::test]
 async fn a_call_after_a_cut_reserves_for_the_prompt_that_it_sends() {
     let host = Host::new().await;

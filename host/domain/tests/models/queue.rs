@@ -144,7 +144,9 @@ impl<Id: Clone + PartialEq> Reference<Id> {
         if condition == Condition::AwaitingClient && mode != Mode::Collect {
             mode = Mode::Followup;
         }
-        let (mut quiet, mut apart, mut dropped) = ((now, now), false, Vec::new());
+        let mut quiet = (now, now);
+        let mut apart = false;
+        let mut dropped = Vec::new();
         if is_queued(Some(mode)) {
             if condition != Condition::Free {
                 quiet.1 = now.plus_ms(settings.debounce_ms.ms());

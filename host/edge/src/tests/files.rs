@@ -3,7 +3,7 @@
 use super::host::{Host, name, trigger};
 use crate::triggers::files_for_tests::{Kept, ScanResult, Wanted, scan_again};
 use domain::grant::{Access, DirectoryGrant};
-use domain::trigger::{ChangeKind, TriggerEvent, TriggerKind};
+use domain::trigger::TriggerKind;
 use serde_json::json;
 use std::path::Path;
 
@@ -29,32 +29,6 @@ async fn inspect(host: &Host, wanted: &Wanted) -> ScanResult {
     scan_again(shared, &name("inbox"), wanted, &mut kept)
         .await
         .unwrap()
-}
-
-#[tokio::test]
-async fn what_changed_between_two_looks_is_one_trigger_event_also_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("old.md"), "1").unwrap();
-    let host = host().await;
-    let wanted = wanted(&host, folder.path()).await;
-    assert_eq!(inspect(&host, &wanted).await, ScanResult::Recorded);
-    assert_eq!(
-        host.trigger_events("inbox").await.len(),
-        0,
-        "the first look"
-    );
-    std::fs::write(folder.path().join("new.md"), "22").unwrap();
-    let host = host.restarted_after_ms(1_000).await;
-    assert_eq!(inspect(&host, &wanted).await, ScanResult::Recorded);
-    assert_eq!(inspect(&host, &wanted).await, ScanResult::Recorded);
-    let trigger_events = host.trigger_events("inbox").await;
-    assert_eq!(trigger_events.len(), 1);
-    let TriggerEvent::Files(changes) = &*trigger_events[0].what else {
-        panic!("{trigger_events:?}");
-    };
-    assert_eq!(changes.changes.len(), 1);
-    assert_eq!(changes.changes[0].kind, ChangeKind::Created);
-    assert_eq!(changes.changes[0].path, "new.md");
 }
 
 #[tokio::test]

@@ -3,8 +3,6 @@
 use crate::{Edge, EdgeParts, EdgeSettings};
 use broker::{AfterRestore, Broker, Catalogue, Clock, Limits, Parts, PathSettings};
 use domain::clock::Reading;
-use domain::event::Event;
-use domain::id::Stream;
 use domain::secret::{Secret, Secrets};
 use domain::time::Timestamp;
 use domain::trigger::{TriggerName, TriggerSpec};
@@ -78,11 +76,6 @@ impl Host {
         }
     }
 
-    /// Puts other triggers into the configuration.
-    pub(super) async fn configure(&self, triggers: Value) {
-        self.edge.replace(settings(&triggers)).await.unwrap();
-    }
-
     pub(super) fn pass_ms(&self, ms: u64) {
         self.time.fetch_add(ms, Ordering::SeqCst);
     }
@@ -110,13 +103,6 @@ impl Host {
             TriggerRecord::Skipped { .. } => None,
         });
         trigger_events.collect()
-    }
-
-    /// Returns the events of a trigger, in order.
-    pub(super) async fn events(&self, of: &str) -> Vec<Event> {
-        let stream = Stream::Trigger(name(of).id());
-        let recorded = self.store().stream(stream, 0, 1_000).await.unwrap();
-        recorded.into_iter().filter_map(|it| it.event).collect()
     }
 
     /// Waits until something is so.

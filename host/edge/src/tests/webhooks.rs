@@ -1,19 +1,16 @@
 //! Calls of webhooks.
 
-use super::host::{Host, SECRET, name, trigger};
+use super::host::{Host, SECRET, trigger};
 use crate::{HookAnswer, HookCall, HookForm};
-use broker::By;
 use bytes::Bytes;
 use domain::event::TriggerOrigin;
 use domain::trigger::{TriggerEvent, WebhookAnswer};
-use domain::user::UserId;
 use serde_json::{Value, json};
 
 async fn host() -> Host {
     let hook = json!({ "auth": { "token": { "secret": "hook" } }, "bytesMax": 100 });
     Host::with(json!({
         "hook": trigger(json!({ "webhook": hook })),
-        "tick": trigger(json!({ "schedule": { "every": "1h" } })),
     }))
     .await
 }
@@ -79,48 +76,4 @@ async fn a_call_is_stored_when_it_is_answered_and_once_under_its_id() {
     assert_eq!(host.trigger_events("hook").await.len(), 2);
     let origin = host.trigger("hook").await.origin;
     assert_eq!(origin, TriggerOrigin::Configuration);
-}
-
-#[tokio::test]
-async fn who_cannot_prove_to_know_the_secret_learns_nothing() {
-    let host = host().await;
-    let triggers = host.edge.triggers();
-    let body = json!({});
-    for (name, token) in [
-        ("hook", "wrong"),
-        ("none", SECRET),
-        ("tick", SECRET),
-        ("NO", SECRET),
-    ] {
-        let answer = triggers.hook(name, call(token, "1", &body)).await.unwrap();
-        assert_eq!(answer, HookAnswer::Unverified, "{name}");
-    }
-    let ada: UserId = "ada".parse().unwrap();
-    triggers.pause(By::from(&ada), &name("hook")).await.unwrap();
-    let answer = triggers
-        .hook("hook", call(SECRET, "1", &body))
-        .await
-        .unwrap();
-    assert_eq!(answer, HookAnswer::Unverified);
-    assert_eq!(host.trigger_events("hook").await.len(), 0);
-}
-
-#[tokio::test]
-async fn a_call_that_is_too_large_or_malformed_is_told_so_after_its_proof() {
-    let host = host().await;
-    let triggers = host.edge.triggers();
-    let large = json!("x".repeat(100));
-    let answer = triggers
-        .hook("hook", call(SECRET, "1", &large))
-        .await
-        .unwrap();
-    assert_eq!(answer, HookAnswer::TooLarge { bytes_max: 100 });
-    let mut broken = call(SECRET, "1", &json!({}));
-    broken.body = Bytes::from_static(b"{");
-    let answer = triggers.hook("hook", broken).await.unwrap();
-    assert!(matches!(answer, HookAnswer::Malformed { .. }), "{answer:?}");
-    let mut silent = call(SECRET, "1", &json!({ "text": "" }));
-    silent.form = HookForm::Wake;
-    let answer = triggers.hook("hook", silent).await.unwrap();
-    assert!(matches!(answer, HookAnswer::Malformed { .. }), "{answer:?}");
 }

@@ -18,7 +18,7 @@ async fn code(server: &Server) -> &'static str {
     World::new().code(&server.url(), &grants).await
 }
 
-/// What is read of an answer that is fine.
+/// Status and body of an answer that is fine.
 async fn read(server: &Server) -> (u16, String) {
     let grants = [server.grant()];
     World::new().read(&server.url(), &grants).await.unwrap()

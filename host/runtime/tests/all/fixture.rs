@@ -196,7 +196,7 @@ pub(crate) fn limits(change: impl FnOnce(&mut GuestLimits)) -> GuestLimits {
     limits
 }
 
-/// What the decisions on record are about.
+/// Subjects of the decisions on record.
 pub(crate) fn details(decided: &Decided) -> Vec<&str> {
     let decisions = decided.decisions.iter();
     decisions.map(|decision| decision.detail.as_str()).collect()

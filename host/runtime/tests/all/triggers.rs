@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// The time of every trigger run.
 const NOW: Timestamp = Timestamp(1_700_000_000_123);
 
-/// What a trigger is fired with.
+/// Input with which a trigger is fired.
 struct Setting {
     trigger: TriggerName,
     configuration: Value,

@@ -1,14 +1,12 @@
 //! Tests of the amounts that runs draw on accounts: no commit draws more than there is.
 
-use super::sample::{
-    NOON, Sample, begin, input, opened, run, run_started, session, stepped, timer,
-};
+use super::sample::{NOON, Sample, input, opened, run, run_started, step, timer};
 use crate::{AccountGuard, Clash, Commit, CommitError, Drawn, Guard};
 use domain::account::Accounts;
 use domain::budget::{Amount, Available, Budget};
 use domain::digest::Digest;
 use domain::event::{Event, OperationAttempted, RunSettled};
-use domain::id::{RunId, Stream};
+use domain::id::RunId;
 use domain::limits::TurnLimits;
 use domain::model::Usage;
 use domain::operation::{Attempt, Operation, Performer, Settlement};
@@ -64,18 +62,14 @@ fn calls(of: RunId) -> Operation {
 /// Begins a run in a session of its own that draws on these, and has it start something.
 async fn starts(sample: &Sample, n: u128, accounts: Accounts, started: Vec<Operation>) {
     if n > 1 {
-        sample
-            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
-            .await;
+        sample.in_session(n, [opened(n, 1, None)]).await;
     }
     let Event::RunStarted(mut begun) = run_started(run(n), n, None, Vec::new()) else {
         panic!("a start")
     };
     begun.accounts = accounts;
-    let step = Event::RunStepped(Box::new(stepped(run(n), Vec::new(), Vec::new(), started)));
-    sample
-        .append(Stream::Run(run(n)), vec![Event::RunStarted(begun), step])
-        .await;
+    let step = step(run(n), Vec::new(), Vec::new(), started);
+    sample.in_run(n, [Event::RunStarted(begun), step]).await;
 }
 
 fn message() -> Accounts {
@@ -101,8 +95,7 @@ fn work() -> Accounts {
 /// Amounts that runs reserve count on their accounts and on those above, also after a rebuild.
 #[tokio::test]
 async fn spending_counts_on_accounts_and_their_parents_until_settled_and_after_rebuild() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     starts(&sample, 1, Accounts::default(), vec![asks(run(1), 100)]).await;
     starts(&sample, 2, work(), vec![asks(run(2), 300), calls(run(2))]).await;
     // A late reply to the first, and somebody else's turn.
@@ -156,18 +149,18 @@ async fn spending_counts_on_accounts_and_their_parents_until_settled_and_after_r
         NOON,
     );
     sample
-        .append(
-            Stream::Run(run(2)),
-            vec![Event::RunSettled(RunSettled {
+        .in_run(
+            2,
+            [Event::RunSettled(RunSettled {
                 run: run(2),
                 settled: vec![replied],
             })],
         )
         .await;
     sample
-        .append(
-            Stream::Run(run(1)),
-            vec![Event::RunSettled(RunSettled {
+        .in_run(
+            1,
+            [Event::RunSettled(RunSettled {
                 run: run(1),
                 settled: vec![lost],
             })],
@@ -175,14 +168,13 @@ async fn spending_counts_on_accounts_and_their_parents_until_settled_and_after_r
         .await;
     let expected = all([spent(125, 2, 10), spent(25, 1, 3)], 3);
     assert_eq!(drawn(work(), None).await, expected);
-    assert_eq!(sample.store.rebuild().await.unwrap().replaced, Vec::new());
+    assert_eq!(sample.rebuild().await.unwrap().replaced, Vec::new());
     assert_eq!(drawn(work(), None).await, expected);
 }
 
 #[tokio::test]
 async fn a_call_that_is_attempted_again_draws_both_attempts_until_it_is_settled() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     starts(&sample, 1, Accounts::default(), vec![asks(run(1), 100)]).await;
     let operation = asks(run(1), 100).id;
     let reserved = spent(120, 0, 9);
@@ -197,12 +189,9 @@ async fn a_call_that_is_attempted_again_draws_both_attempts_until_it_is_settled(
         time: NOON,
     };
     sample
-        .append(
-            Stream::Run(run(1)),
-            vec![Event::OperationAttempted(Box::new(again))],
-        )
+        .in_run(1, [Event::OperationAttempted(Box::new(again))])
         .await;
-    let draws = || async { sample.store.drawn(&message(), None).await.unwrap().others };
+    let draws = || async { sample.drawn(&message(), None).await.unwrap().others };
     assert_eq!(draws().await, [drawn]);
     // One attempt is charged what was reserved for it, the other used something.
     let usage = Some(Usage {
@@ -232,23 +221,22 @@ async fn a_call_that_is_attempted_again_draws_both_attempts_until_it_is_settled(
         ..Settlement::new(operation, OperationOutcome::Parts { parts: vec![] }, NOON)
     }];
     sample
-        .append(
-            Stream::Run(run(1)),
-            vec![Event::RunSettled(RunSettled {
+        .in_run(
+            1,
+            [Event::RunSettled(RunSettled {
                 run: run(1),
                 settled,
             })],
         )
         .await;
     assert_eq!(draws().await, [spent(125, 0, 10)]);
-    assert_eq!(sample.store.rebuild().await.unwrap().replaced, Vec::new());
+    assert_eq!(sample.rebuild().await.unwrap().replaced, Vec::new());
     assert_eq!(draws().await, [spent(125, 0, 10)]);
 }
 
 #[tokio::test]
 async fn no_commit_draws_what_an_account_does_not_have_nor_begins_a_turn_too_many() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     starts(&sample, 1, Accounts::default(), vec![asks(run(1), 700)]).await;
     starts(&sample, 2, work(), vec![asks(run(2), 100)]).await;
     let have = |drawn: u64, more: Amount| {
@@ -283,11 +271,7 @@ async fn no_commit_draws_what_an_account_does_not_have_nor_begins_a_turn_too_man
             false,
         ),
     ] {
-        match sample
-            .store
-            .commit(Commit::new().guard(guard.clone()))
-            .await
-        {
+        match sample.commit(Commit::new().guard(guard.clone())).await {
             Ok(_) => assert!(lands, "{guard:?}"),
             Err(CommitError::Conflict(conflict)) => {
                 assert_eq!((conflict.clash, lands), (Clash::Guard(guard), false))

@@ -1,6 +1,6 @@
 //! Agents and their users: the row that every message reads, and what stands beside it.
 
-use super::sample::{NOON, Sample, ada, agent, begin};
+use super::sample::{NOON, Sample, ada, agent};
 use crate::sql::Columns;
 use domain::event::{Event, PreferencesUpdated, RoleChanged, UserAssigned, UserUnassigned};
 use domain::id::Stream;
@@ -13,7 +13,6 @@ async fn sizes(sample: &Sample) -> (i64, i64, i64) {
         sql.row(text, [agent(1)], |row| row.get::<i64>(0))
     };
     sample
-        .store
         .read(move |sql| {
             let bytes = of(sql, "SELECT length(agent) FROM agents WHERE id = ?1")?;
             let users = of(sql, "SELECT count(*) FROM agent_users WHERE agent = ?1")?;
@@ -40,10 +39,9 @@ fn learned(user: &str, words: &str) -> Event {
 
 #[tokio::test]
 async fn an_agents_row_does_not_grow_with_its_users() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Agent(agent(1));
-    sample.append(stream, vec![learned("ada", "tea")]).await;
+    sample.append(stream, [learned("ada", "tea")]).await;
     let (alone, ..) = sizes(&sample).await;
     for n in 0..100 {
         let user_id = format!("user{n}").parse().unwrap();
@@ -57,7 +55,7 @@ async fn an_agents_row_does_not_grow_with_its_users() {
         sample
             .append(
                 stream,
-                vec![
+                [
                     Event::UserAssigned(assigned),
                     learned(&format!("user{n}"), &"x".repeat(4_096)),
                 ],
@@ -101,18 +99,14 @@ async fn an_agents_row_does_not_grow_with_its_users() {
         changed_by: ada(),
         changed_at: NOON,
     };
-    sample
-        .append(stream, vec![Event::RoleChanged(changed)])
-        .await;
+    sample.append(stream, [Event::RoleChanged(changed)]).await;
     let gone = UserUnassigned {
         agent: agent(1),
         user_id: "user0".parse().unwrap(),
         unassigned_by: ada(),
         unassigned_at,
     };
-    sample
-        .append(stream, vec![Event::UserUnassigned(gone)])
-        .await;
+    sample.append(stream, [Event::UserUnassigned(gone)]).await;
     let whole = store
         .agent_with_users(agent(1))
         .await

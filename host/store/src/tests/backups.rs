@@ -1,6 +1,6 @@
 //! Backups under load, and stores made from them.
 
-use super::sample::{NOON, Sample, begin, commit, new, noise, open, run, session, take_turn};
+use super::sample::{NOON, Sample, commit, new, noise, open, run, session, take_turn};
 use crate::{BackupError, Commit, Expected, OpenError, RestoreError, Store, restore};
 use domain::event::{Event, HostRestored, RestoreChoice};
 use domain::id::Stream;
@@ -9,19 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_backup_under_load_is_a_consistent_beginning() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     let enough = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (10..14)
         .map(|n| {
-            let (store, enough) = (sample.store.clone(), Arc::clone(&enough));
+            let store = sample.store.clone();
+            let enough = Arc::clone(&enough);
             tokio::spawn(async move {
                 while !enough.load(Ordering::Relaxed) {
                     store
                         .commit(
-                            commit(Stream::Run(run(n)), vec![noise(1), noise(2)])
-                                .blob(vec![7; 10_000]),
+                            commit(Stream::Run(run(n)), [noise(1), noise(2)]).blob(vec![7; 10_000]),
                         )
                         .await
                         .unwrap();
@@ -31,10 +30,10 @@ async fn a_backup_under_load_is_a_consistent_beginning() {
         .collect();
     let files = tempfile::tempdir().unwrap();
     let backup = files.path().join("backup.db");
-    let mut durable = sample.store.durable();
+    let mut durable = sample.durable();
     durable.wait_for(|position| *position > 100).await.unwrap();
     let before = *durable.borrow_and_update();
-    sample.store.backup(&backup).await.unwrap();
+    sample.backup(&backup).await.unwrap();
     let after = *durable.borrow_and_update();
     enough.store(true, Ordering::Relaxed);
     for writer in writers {
@@ -63,24 +62,23 @@ async fn a_backup_under_load_is_a_consistent_beginning() {
     let all = crate::EventFilter::default();
     assert_eq!(
         copy.events(0, all, shared).await.unwrap(),
-        sample.store.events(0, all, shared).await.unwrap()
+        sample.events(0, all, shared).await.unwrap()
     );
-    copy.commit(commit(Stream::Run(run(99)), vec![noise(1)]))
+    copy.commit(commit(Stream::Run(run(99)), [noise(1)]))
         .await
         .unwrap();
     assert!(matches!(
-        sample.store.backup(&backup).await,
+        sample.backup(&backup).await,
         Err(BackupError::Exists { .. })
     ));
 }
 
 #[tokio::test]
 async fn a_store_is_restored_only_from_an_intact_backup_into_an_empty_directory() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let files = tempfile::tempdir().unwrap();
     let backup = files.path().join("backup.db");
-    sample.store.backup(&backup).await.unwrap();
+    sample.backup(&backup).await.unwrap();
     let target = || files.path().join("restored");
 
     assert!(matches!(
@@ -89,7 +87,7 @@ async fn a_store_is_restored_only_from_an_intact_backup_into_an_empty_directory(
             source: OpenError::Locked { .. }
         })
     ));
-    sample.store.close().await;
+    sample.close().await;
     assert!(matches!(
         restore(&backup, sample.dir.path()),
         Err(RestoreError::NotEmpty { .. })
@@ -126,13 +124,12 @@ async fn a_store_is_restored_only_from_an_intact_backup_into_an_empty_directory(
 
 #[tokio::test]
 async fn a_store_that_was_made_from_a_backup_says_so_until_it_was_seen_to() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let files = tempfile::tempdir().unwrap();
     let backup = files.path().join("backup.db");
-    sample.store.backup(&backup).await.unwrap();
+    sample.backup(&backup).await.unwrap();
     assert_eq!(
-        sample.store.backup_mark().await.unwrap(),
+        sample.backup_mark().await.unwrap(),
         None,
         "it is the copy that is marked"
     );
@@ -144,7 +141,7 @@ async fn a_store_that_was_made_from_a_backup_says_so_until_it_was_seen_to() {
     assert!(mark.position == 2 && mark.made_at > NOON, "{mark:?}");
     // It stays, whatever else is stored and however often it is opened and folded again.
     store
-        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .commit(commit(Stream::Run(run(1)), [noise(1)]))
         .await
         .unwrap();
     store.rebuild().await.unwrap();
@@ -168,7 +165,7 @@ async fn a_store_that_was_made_from_a_backup_says_so_until_it_was_seen_to() {
     store.commit(refused).await.unwrap_err();
     assert_eq!(store.backup_mark().await.unwrap(), Some(mark));
     store
-        .commit(commit(Stream::Host, vec![Event::HostRestored(seen_to)]))
+        .commit(commit(Stream::Host, [Event::HostRestored(seen_to)]))
         .await
         .unwrap();
     assert_eq!(store.backup_mark().await.unwrap(), None);
@@ -185,11 +182,10 @@ async fn a_store_that_was_made_from_a_backup_says_so_until_it_was_seen_to() {
 
 #[tokio::test]
 async fn a_backup_put_in_place_or_copied_by_hand_is_known_too() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let files = tempfile::tempdir().unwrap();
     let backup = files.path().join("backup.db");
-    sample.store.backup(&backup).await.unwrap();
+    sample.backup(&backup).await.unwrap();
     let by_hand = files.path().join("by-hand");
     std::fs::create_dir(&by_hand).unwrap();
     std::fs::copy(&backup, by_hand.join("store.db")).unwrap();

@@ -1,8 +1,8 @@
 //! Tests of the references to blobs: those that a thread shows, and those that nothing names.
 
 use super::sample::{
-    NOON, Sample, begin, commit, expecting, message, new, noise, opened, run, run_ended,
-    run_started, session, stepped, turn_after, turn_committed,
+    NOON, Sample, commit, expecting, message, new, noise, opened, run, run_ended, run_started,
+    session, step, turn_after, turn_committed,
 };
 use crate::projections::blobs_named;
 use crate::{EMPTY_STATE, Expected, Store};
@@ -40,12 +40,7 @@ async fn showing(
     let node = turn_after(store, parent, run(n), std::slice::from_ref(&shown)).await;
     let events = vec![
         run_started(run(n), in_session, parent, Vec::new()),
-        Event::RunStepped(Box::new(stepped(
-            run(n),
-            vec![shown],
-            Vec::new(),
-            Vec::new(),
-        ))),
+        step(run(n), vec![shown], Vec::new(), Vec::new()),
         run_ended(run(n), in_session, node.id),
     ];
     let end = expecting(Stream::Run(run(n)), Expected::New, events).blob(content.to_vec());
@@ -63,17 +58,13 @@ async fn showing(
 
 #[tokio::test]
 async fn a_blob_is_mentioned_along_a_thread_and_not_beside_it() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let mut turns = vec![showing(&sample.store, 1, None, 1, b"1").await];
     for n in 2..40_u128 {
         turns.push(showing(&sample.store, 1, turns.last(), n, n.to_string().as_bytes()).await);
     }
     sample
-        .append(
-            Stream::Session(session(2)),
-            vec![opened(2, 1, Some(turns[9].id))],
-        )
+        .in_session(2, [opened(2, 1, Some(turns[9].id))])
         .await;
     let fork = showing(&sample.store, 2, Some(&turns[9]), 100, b"beside").await;
     let head = turns.last().unwrap();
@@ -91,7 +82,6 @@ async fn a_blob_is_mentioned_along_a_thread_and_not_beside_it() {
     ] {
         assert_eq!(
             sample
-                .store
                 .mentions(head.id, Digest::of(content.as_bytes()))
                 .await
                 .unwrap(),
@@ -103,8 +93,7 @@ async fn a_blob_is_mentioned_along_a_thread_and_not_beside_it() {
 
 #[tokio::test]
 async fn a_blob_that_no_event_names_is_found_and_any_other_is_not() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     showing(&sample.store, 1, None, 1, b"shown").await;
     let outcome = OperationOutcome::Parts {
         parts: vec![part(b"result")],
@@ -117,29 +106,23 @@ async fn a_blob_that_no_event_names_is_found_and_any_other_is_not() {
     });
     let stream = Stream::Run(run(2));
     sample
-        .store
         .commit(
-            commit(
-                stream,
-                vec![run_started(run(2), 1, None, Vec::new()), settled],
-            )
-            .blob(b"result".to_vec()),
+            commit(stream, [run_started(run(2), 1, None, Vec::new()), settled])
+                .blob(b"result".to_vec()),
         )
         .await
         .unwrap();
-    assert!(sample.store.unnamed_blobs(10).await.unwrap().is_empty());
+    assert!(sample.unnamed_blobs(10).await.unwrap().is_empty());
     sample
-        .store
-        .commit(commit(stream, vec![noise(1)]).blob(b"stray".to_vec()))
+        .commit(commit(stream, [noise(1)]).blob(b"stray".to_vec()))
         .await
         .unwrap();
     assert_eq!(
-        sample.store.unnamed_blobs(10).await.unwrap(),
+        sample.unnamed_blobs(10).await.unwrap(),
         [Digest::of(b"stray")]
     );
     assert!(
         sample
-            .store
             .blob(Digest::of(EMPTY_STATE))
             .await
             .unwrap()

@@ -1,12 +1,11 @@
 //! Buckets: what was written last is what they hold, and how much it is.
 
-use super::sample::{NOON, Sample, ada, begin, erase, run, run_started, timer};
+use super::sample::{NOON, Sample, ada, erase, run, run_started, timer};
 use crate::sql::Connection;
 use crate::{Kept, KeptBucket, KeptConnector, KeptDefinition};
 use domain::bucket::{BucketSize, WrittenEntry, WrittenValue};
 use domain::event::{ConnectorKeyBound, Event, KeyValueWritten};
 use domain::grant::{BucketPlace, BucketScope};
-use domain::id::Stream;
 
 pub(super) fn place(component: &str, scope: BucketScope, of: &str) -> BucketPlace {
     BucketPlace {
@@ -33,8 +32,7 @@ pub(super) fn written(place: &BucketPlace, entries: &[(&str, Option<&[u8]>)]) ->
 }
 
 async fn filled() -> (Sample, BucketPlace) {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let own = place("shelf", BucketScope::User, "ada");
     let events = vec![
         run_started(run(1), 1, None, Vec::new()),
@@ -65,7 +63,7 @@ async fn filled() -> (Sample, BucketPlace) {
             &[("a", Some(b"all"))],
         ),
     ];
-    sample.append(Stream::Run(run(1)), events).await;
+    sample.in_run(1, events).await;
     (sample, own)
 }
 
@@ -131,7 +129,7 @@ async fn a_bucket_holds_what_was_written_last_in_its_own_place() {
         );
         store.rebuild().await.unwrap();
     }
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test]
@@ -148,7 +146,7 @@ async fn a_value_that_was_changed_is_found() {
             .unwrap()
             .execute_batch(statement)
             .unwrap();
-        let fault = sample.store.verify().await.unwrap().fault.unwrap();
+        let fault = sample.verify().await.unwrap().fault.unwrap();
         assert!(
             fault.problem.contains(&format!("`{table}`")),
             "{statement}: {}",
@@ -161,22 +159,17 @@ async fn a_value_that_was_changed_is_found() {
 async fn what_was_erased_is_not_in_its_bucket_after_a_rebuild() {
     let (sample, own) = filled().await;
     erase(&sample, "kind = 'keyvalue.written.v1' AND version = 3");
-    sample.store.rebuild().await.unwrap();
+    sample.rebuild().await.unwrap();
     assert_eq!(
-        sample
-            .store
-            .bucket_value(&own, "b")
-            .await
-            .unwrap()
-            .as_deref(),
+        sample.bucket_value(&own, "b").await.unwrap().as_deref(),
         Some(&b"12"[..]),
         "what the events that are left say"
     );
     assert_eq!(
-        sample.store.bucket_size(&own).await.unwrap(),
+        sample.bucket_size(&own).await.unwrap(),
         BucketSize { keys: 5, bytes: 19 }
     );
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test]
@@ -190,13 +183,13 @@ async fn what_is_kept_under_names_of_the_configuration_is_counted() {
             time: NOON,
         })
     });
-    sample.append(Stream::Host, bound.into()).await;
+    sample.in_host(bound).await;
     let Kept {
         buckets,
         connectors,
         definitions,
         users: _,
-    } = sample.store.kept().await.unwrap();
+    } = sample.kept().await.unwrap();
     let bucket = |component: &str, scope, keys| KeptBucket {
         component: component.to_owned(),
         bucket: "notes".to_owned(),

@@ -1,10 +1,10 @@
 //! The size of a turn in the database, by table and index.
 
 use super::sample::{
-    NOON, Sample, ada, agent, begin, message, new, run_ended, run_started, session, stepped, timer,
+    NOON, Sample, ada, agent, message, new, noise, run_ended, run_started, session, stepped, timer,
     turn_after, turn_committed,
 };
-use crate::sql::{Columns, Connection};
+use crate::sql::Columns;
 use crate::{Commit, Expected};
 use domain::definition::DefinitionId;
 use domain::digest::Digest;
@@ -107,7 +107,7 @@ async fn take_turns(sample: &Sample, turns: u64, said: impl Fn(u64) -> String) {
                 Expected::Any,
                 vec![about(turn_committed(1, &node))],
             );
-        sample.store.commit(commit).await.unwrap();
+        sample.commit(commit).await.unwrap();
         last = Some(node);
     }
 }
@@ -141,13 +141,12 @@ fn asked_a_model(run: RunId) -> BoundaryDecided {
 
 /// The bytes of all tables and indexes, and a list of the largest.
 async fn bytes_of(said: impl Fn(u64) -> String) -> (u64, String) {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     take_turns(&sample, TURNS, said).await;
     let index = sample.store.recall(agent(1), None, "hello", 1);
     index.await.unwrap();
-    sample.store.close().await;
-    let connection = Connection::open(sample.database()).unwrap();
+    sample.close().await;
+    let connection = sample.connection();
     let text =
         "SELECT name, sum(pgsize), sum(payload) FROM dbstat GROUP BY name ORDER BY 2 DESC, 1";
     let mut statement = connection.prepare(text).unwrap();

@@ -3,8 +3,8 @@
 
 use super::projections::everything;
 use super::sample::{
-    NOON, Sample, agent, begin, commit, created, expecting, new, noise, opened, run, run_started,
-    session, stepped, timer,
+    NOON, Sample, agent, commit, created, expecting, new, noise, opened, run, session, stepped,
+    timer,
 };
 use crate::commit::EVENT_BYTES_MAX;
 use crate::sql::{self, Columns, Connection};
@@ -36,19 +36,19 @@ pub(super) fn key(name: &str, request: &[u8], reply: &[u8]) -> Key {
 async fn a_commit_says_where_its_events_are() {
     let sample = Sample::new();
     let stream = Stream::Run(run(1));
-    let first = sample.append(stream, vec![noise(1), noise(2)]).await;
+    let first = sample.append(stream, [noise(1), noise(2)]).await;
     assert_eq!(
         (first.first_position, first.last_position, first.versions),
         (1, 2, vec![(stream, 2)])
     );
     let twice =
-        commit(stream, vec![noise(3)]).append(stream, Expected::Version(3), vec![new(noise(4))]);
+        commit(stream, [noise(3)]).append(stream, Expected::Version(3), vec![new(noise(4))]);
     assert_eq!(
-        sample.store.commit(twice).await.unwrap().versions,
+        sample.commit(twice).await.unwrap().versions,
         vec![(stream, 4)]
     );
-    assert_eq!(*sample.store.durable().borrow(), 4);
-    let read = sample.store.stream(stream, 2, 10).await.unwrap();
+    assert_eq!(*sample.durable().borrow(), 4);
+    let read = sample.stream(stream, 2, 10).await.unwrap();
     assert_eq!(
         read.iter()
             .map(|event| (event.position, event.version))
@@ -60,11 +60,10 @@ async fn a_commit_says_where_its_events_are() {
 
 #[tokio::test]
 async fn one_bad_append_rolls_all_of_its_commit_back() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let before = *sample.store.durable().borrow();
+    let sample = Sample::begun().await;
+    let before = *sample.durable().borrow();
     let blob = b"never stored".to_vec();
-    let bad = commit(Stream::Session(session(1)), vec![noise(1)])
+    let bad = commit(Stream::Session(session(1)), [noise(1)])
         .append(
             Stream::Agent(agent(2)),
             Expected::New,
@@ -77,41 +76,39 @@ async fn one_bad_append_rolls_all_of_its_commit_back() {
         )
         .blob(blob.clone())
         .key(key("k", b"request", b"reply"));
-    let Err(CommitError::Conflict(conflict)) = sample.store.commit(bad).await else {
+    let Err(CommitError::Conflict(conflict)) = sample.commit(bad).await else {
         panic!("it landed")
     };
     assert_eq!(conflict.clash, Clash::Stream(Stream::Run(run(1))));
-    assert_eq!(*sample.store.durable().borrow(), before);
+    assert_eq!(*sample.durable().borrow(), before);
     assert_eq!(sample.store.agent(agent(2)).await.unwrap(), None);
-    assert_eq!(sample.store.blob(Digest::of(&blob)).await.unwrap(), None);
+    assert_eq!(sample.blob(Digest::of(&blob)).await.unwrap(), None);
     // Neither is the key remembered, and positions go on without a gap.
-    let again = commit(Stream::Run(run(1)), vec![noise(3)]).key(key("k", b"request", b"reply"));
+    let again = commit(Stream::Run(run(1)), [noise(3)]).key(key("k", b"request", b"reply"));
     assert_eq!(
-        sample.store.commit(again).await.unwrap().first_position,
+        sample.commit(again).await.unwrap().first_position,
         before + 1
     );
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test]
 async fn an_event_that_contradicts_what_is_stored_is_a_conflict() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let second = commit(
         Stream::Agent(agent(2)),
-        vec![created(2, "/ada/assistant", None)],
+        [created(2, "/ada/assistant", None)],
     );
-    let Err(CommitError::Conflict(conflict)) = sample.store.commit(second).await else {
+    let Err(CommitError::Conflict(conflict)) = sample.commit(second).await else {
         panic!("two agents at one path")
     };
     assert_eq!(conflict.clash, Clash::Row);
-    assert_eq!(sample.store.verify().await.unwrap().events, 2);
+    assert_eq!(sample.verify().await.unwrap().events, 2);
 }
 
 #[tokio::test]
 async fn guards_hold_or_name_themselves() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let holds = [
         Guard::Session(SessionGuard::NoOpenRun(session(1))),
         Guard::Session(SessionGuard::Head {
@@ -148,7 +145,7 @@ async fn guards_hold_or_name_themselves() {
     ];
     let mut all = Commit::new();
     all.guards = holds.to_vec();
-    sample.store.commit(all).await.unwrap();
+    sample.commit(all).await.unwrap();
     let fails = [
         Guard::Session(SessionGuard::NoOpenRun(session(2))),
         Guard::Session(SessionGuard::Head {
@@ -174,10 +171,8 @@ async fn guards_hold_or_name_themselves() {
         Guard::Queue(QueueGuard::InputWaiting(super::sample::input(1))),
     ];
     for guard in fails {
-        let Err(CommitError::Conflict(conflict)) = sample
-            .store
-            .commit(Commit::new().guard(guard.clone()))
-            .await
+        let Err(CommitError::Conflict(conflict)) =
+            sample.commit(Commit::new().guard(guard.clone())).await
         else {
             panic!("{guard:?} held")
         };
@@ -200,7 +195,7 @@ async fn of_concurrent_appends_with_the_same_expected_version_exactly_one_wins()
                         .commit(expecting(
                             stream,
                             Expected::Version(round),
-                            vec![noise(n as u64)],
+                            [noise(n as u64)],
                         ))
                         .await
                 })
@@ -222,7 +217,6 @@ async fn of_concurrent_appends_with_the_same_expected_version_exactly_one_wins()
         assert_eq!(won, 1);
     }
     let versions: Vec<u64> = sample
-        .store
         .stream(stream, 0, 1_000)
         .await
         .unwrap()
@@ -248,7 +242,7 @@ async fn a_conflict_fails_only_its_own_request_of_a_batch() {
                     .commit(expecting(
                         Stream::Run(run(n)),
                         expected,
-                        vec![noise(1), noise(2)],
+                        [noise(1), noise(2)],
                     ))
                     .await
                     .is_ok()
@@ -261,12 +255,9 @@ async fn a_conflict_fails_only_its_own_request_of_a_batch() {
         assert_eq!(ok, n % 3 != 0, "commit {n}");
         landed += u64::from(ok);
     }
-    let verified = sample.store.verify().await.unwrap();
+    let verified = sample.verify().await.unwrap();
     assert_eq!((verified.events, verified.fault), (landed * 2, None));
-    assert!(
-        sample.store.stats().largest_batch > 1,
-        "they shared transactions"
-    );
+    assert!(sample.stats().largest_batch > 1, "they shared transactions");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -280,20 +271,19 @@ async fn whoever_sees_a_position_sees_everything_before_it() {
             tokio::spawn(async move {
                 for event in 0..EACH {
                     store
-                        .commit(commit(Stream::Run(run(n)), vec![noise(event)]))
+                        .commit(commit(Stream::Run(run(n)), [noise(event)]))
                         .await
                         .unwrap();
                 }
             })
         })
         .collect();
-    let mut durable = sample.store.durable();
+    let mut durable = sample.durable();
     let mut seen = 0;
     while seen < WRITERS as u64 * EACH {
         let through = *durable.wait_for(|position| *position > seen).await.unwrap();
         while seen < through {
             let events = sample
-                .store
                 .events(seen, EventFilter::default(), 10)
                 .await
                 .unwrap();
@@ -311,7 +301,7 @@ async fn whoever_sees_a_position_sees_everything_before_it() {
     for writer in writers {
         writer.await.unwrap();
     }
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -323,11 +313,12 @@ async fn a_request_that_comes_a_thousand_times_is_one_event_with_one_reply() {
             let store = sample.store.clone();
             // Each copy would answer something else; the first one's answer is everyone's.
             let reply = format!("reply {n}").into_bytes();
-            let copy = commit(stream, vec![noise(1)]).key(key("update-7", b"body", &reply));
+            let copy = commit(stream, [noise(1)]).key(key("update-7", b"body", &reply));
             tokio::spawn(async move { (store.commit(copy).await, reply) })
         })
         .collect();
-    let (mut landed, mut replies) = (Vec::new(), HashSet::new());
+    let mut landed = Vec::new();
+    let mut replies = HashSet::new();
     for task in tasks {
         match task.await.unwrap() {
             (Ok(_), reply) => landed.push(reply),
@@ -341,24 +332,23 @@ async fn a_request_that_comes_a_thousand_times_is_one_event_with_one_reply() {
     assert_eq!(replies.into_iter().collect::<Vec<_>>(), landed);
 
     let sample = sample.reopen().await;
-    let copy = commit(stream, vec![noise(1)]).key(key("update-7", b"body", b"another reply"));
-    let Err(CommitError::Replayed { reply }) = sample.store.commit(copy).await else {
+    let copy = commit(stream, [noise(1)]).key(key("update-7", b"body", b"another reply"));
+    let Err(CommitError::Replayed { reply }) = sample.commit(copy).await else {
         panic!("forgotten after a restart")
     };
     assert_eq!(Some(&reply), landed.first());
-    let other = commit(stream, vec![noise(2)]).key(key("update-7", b"another body", b"reply"));
+    let other = commit(stream, [noise(2)]).key(key("update-7", b"another body", b"reply"));
     assert!(matches!(
-        sample.store.commit(other).await,
+        sample.commit(other).await,
         Err(CommitError::KeyReused)
     ));
     let mut someone_else = key("update-7", b"another body", b"reply");
     someone_else.source = "user:bob".to_owned();
     sample
-        .store
-        .commit(commit(stream, vec![noise(3)]).key(someone_else))
+        .commit(commit(stream, [noise(3)]).key(someone_else))
         .await
         .unwrap();
-    assert_eq!(sample.store.stream(stream, 0, 10).await.unwrap().len(), 2);
+    assert_eq!(sample.stream(stream, 0, 10).await.unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -371,13 +361,13 @@ async fn a_key_is_forgotten_after_seven_days() {
             .append(Stream::Run(run(1)), Expected::Any, vec![event])
             .key(key(name, b"request", b"reply"))
     };
-    sample.store.commit(at(0, "a")).await.unwrap();
+    sample.commit(at(0, "a")).await.unwrap();
     assert!(matches!(
-        sample.store.commit(at(6, "a")).await,
+        sample.commit(at(6, "a")).await,
         Err(CommitError::Replayed { .. })
     ));
-    sample.store.commit(at(8, "a")).await.unwrap();
-    assert_eq!(*sample.store.durable().borrow(), 2);
+    sample.commit(at(8, "a")).await.unwrap();
+    assert_eq!(*sample.durable().borrow(), 2);
 }
 
 #[tokio::test]
@@ -391,33 +381,31 @@ async fn a_key_is_kept_for_as_much_longer_as_nobody_knows_whether_it_has_passed(
             .append(Stream::Run(run(1)), Expected::Any, vec![event])
             .key(key(name, b"request", b"reply"))
     };
-    sample.store.commit(at(0, "a")).await.unwrap();
-    sample.store.keep_keys_longer(8 * day_ms);
+    sample.commit(at(0, "a")).await.unwrap();
+    sample.keep_keys_longer(8 * day_ms);
     // What comes under another key takes none away either.
-    sample.store.commit(at(8, "b")).await.unwrap();
+    sample.commit(at(8, "b")).await.unwrap();
     assert!(matches!(
-        sample.store.commit(at(14, "a")).await,
+        sample.commit(at(14, "a")).await,
         Err(CommitError::Replayed { .. })
     ));
     let now = new(noise(0)).time.plus_ms(14 * day_ms);
     assert!(
         sample
-            .store
             .remembered_request("user:ada", "a", now)
             .await
             .unwrap()
             .is_some()
     );
-    sample.store.keep_keys_longer(0);
+    sample.keep_keys_longer(0);
     assert!(
         sample
-            .store
             .remembered_request("user:ada", "a", now)
             .await
             .unwrap()
             .is_none()
     );
-    sample.store.commit(at(14, "a")).await.unwrap();
+    sample.commit(at(14, "a")).await.unwrap();
 }
 
 #[tokio::test]
@@ -429,24 +417,19 @@ async fn blobs_and_snapshots_are_kept_with_their_commit() {
         format: 1,
         state: format!("state {version}").into_bytes(),
     };
-    let both = commit(stream, vec![opened(1, 1, None)])
+    let both = commit(stream, [opened(1, 1, None)])
         .blob(b"content".to_vec())
         .snapshot(stream, snapshot(5));
-    sample.store.commit(both).await.unwrap();
+    sample.commit(both).await.unwrap();
     assert_eq!(
-        sample.store.blob(Digest::of(b"content")).await.unwrap(),
+        sample.blob(Digest::of(b"content")).await.unwrap(),
         Some(b"content".to_vec())
     );
     assert_eq!(
-        sample
-            .store
-            .blob(Digest::of(crate::EMPTY_STATE))
-            .await
-            .unwrap(),
+        sample.blob(Digest::of(crate::EMPTY_STATE)).await.unwrap(),
         Some(crate::EMPTY_STATE.to_vec())
     );
     sample
-        .store
         .commit(
             Commit::new()
                 .snapshot(stream, snapshot(4))
@@ -455,7 +438,7 @@ async fn blobs_and_snapshots_are_kept_with_their_commit() {
         .await
         .unwrap();
     assert_eq!(
-        sample.store.snapshot(stream).await.unwrap(),
+        sample.snapshot(stream).await.unwrap(),
         Some(snapshot(5)),
         "an older one does not replace it"
     );
@@ -464,9 +447,9 @@ async fn blobs_and_snapshots_are_kept_with_their_commit() {
 #[tokio::test]
 async fn a_closed_store_takes_and_gives_nothing() {
     let sample = Sample::new();
-    sample.store.close().await;
+    sample.close().await;
     assert!(matches!(
-        sample.store.commit(Commit::new()).await,
+        sample.commit(Commit::new()).await,
         Err(CommitError::Closed)
     ));
     assert!(matches!(
@@ -479,8 +462,7 @@ async fn a_closed_store_takes_and_gives_nothing() {
 /// nothing to reconcile afterwards.
 #[tokio::test]
 async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let taken = || {
         new(Event::SlotTaken(SlotTaken {
             agent: agent(1),
@@ -495,7 +477,7 @@ async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
     };
     // Both of what has rows of its own and of what changes those of others.
     let good = || {
-        commit(Stream::Session(session(2)), vec![opened(2, 1, None)])
+        commit(Stream::Session(session(2)), [opened(2, 1, None)])
             .append(
                 Stream::Agent(agent(2)),
                 Expected::New,
@@ -504,7 +486,7 @@ async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
             .append(Stream::Agent(agent(1)), Expected::Any, vec![taken()])
     };
     let before = everything(&sample.database());
-    let position = *sample.store.durable().borrow();
+    let position = *sample.durable().borrow();
     for (bad, clash) in [
         (
             good().guard(SessionGuard::Open(session(9))),
@@ -528,35 +510,32 @@ async fn a_commit_that_fails_leaves_neither_its_events_nor_anything_to_read() {
             Clash::Row,
         ),
     ] {
-        let Err(CommitError::Conflict(conflict)) = sample.store.commit(bad).await else {
+        let Err(CommitError::Conflict(conflict)) = sample.commit(bad).await else {
             panic!("it landed")
         };
         assert_eq!(conflict.clash, clash);
         assert_eq!(everything(&sample.database()), before, "{clash:?}");
-        assert_eq!(*sample.store.durable().borrow(), position);
+        assert_eq!(*sample.durable().borrow(), position);
     }
-    let landed = sample.store.commit(good()).await.unwrap();
+    let landed = sample.commit(good()).await.unwrap();
     assert_eq!(
         (landed.first_position, landed.last_position),
         (position + 1, position + 3)
     );
-    let row = sample.store.agent(agent(1)).await.unwrap().unwrap();
+    let row = sample.agent(1).await;
     assert_eq!(
         row.agent.active_session.map(|active| active.session_id),
         Some(session(2))
     );
-    assert_eq!(
-        sample.store.next_wake().await.unwrap(),
-        Some(NOON.plus_ms(1))
-    );
+    assert_eq!(sample.next_wake().await.unwrap(), Some(NOON.plus_ms(1)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     // Another connection to the database looks on, at one moment after the other.
-    let (over, database) = (Arc::new(AtomicBool::new(false)), sample.database());
+    let over = Arc::new(AtomicBool::new(false));
+    let database = sample.database();
     let looker = std::thread::spawn({
         let over = Arc::clone(&over);
         move || {
@@ -578,7 +557,7 @@ async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
         }
     });
     // Whoever is told a position finds what it changed.
-    let mut durable = sample.store.durable();
+    let mut durable = sample.durable();
     let store = sample.store.clone();
     let follower = tokio::spawn(async move {
         for n in 2..200_u128 {
@@ -591,9 +570,7 @@ async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
         }
     });
     for n in 2..200 {
-        sample
-            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
-            .await;
+        sample.in_session(n, [opened(n, 1, None)]).await;
     }
     follower.await.unwrap();
     over.store(true, Ordering::Relaxed);
@@ -605,44 +582,21 @@ async fn whoever_sees_an_event_sees_what_it_changed_in_the_same_instant() {
 
 #[tokio::test]
 async fn a_session_is_one_agents_for_ever() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    sample
-        .append(
-            Stream::Agent(agent(2)),
-            vec![created(2, "/ada/other", None)],
-        )
-        .await;
+    let sample = Sample::begun().await;
+    sample.in_agent(2, [created(2, "/ada/other", None)]).await;
     for expected in [Expected::New, Expected::Any] {
-        let again = expecting(
-            Stream::Session(session(1)),
-            expected,
-            vec![opened(1, 2, None)],
-        );
+        let again = expecting(Stream::Session(session(1)), expected, [opened(1, 2, None)]);
         assert!(
-            matches!(
-                sample.store.commit(again).await,
-                Err(CommitError::Conflict(_))
-            ),
+            matches!(sample.commit(again).await, Err(CommitError::Conflict(_))),
             "{expected:?}"
         );
     }
-    assert_eq!(
-        sample
-            .store
-            .session(session(1))
-            .await
-            .unwrap()
-            .unwrap()
-            .agent,
-        agent(1)
-    );
+    assert_eq!(sample.session(1).await.agent, agent(1));
 }
 
 #[tokio::test]
 async fn what_could_not_be_read_again_is_never_stored() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let emitted = |data: serde_json::Value| {
         Event::PluginEmitted(PluginEmitted {
             name: "plugin.test".to_owned(),
@@ -658,26 +612,23 @@ async fn what_could_not_be_read_again_is_never_stored() {
         // It is the same however often it is tried.
         for _ in 0..2 {
             let refused = sample
-                .store
-                .commit(commit(Stream::Run(run(1)), vec![emitted(data.clone())]))
+                .commit(commit(Stream::Run(run(1)), [emitted(data.clone())]))
                 .await;
             assert!(
                 matches!(refused, Err(CommitError::Unstorable { .. })),
                 "{refused:?}"
             );
         }
-        let encoded = commit(Stream::Run(run(1)), vec![emitted(data)]).encoded_bytes();
+        let encoded = commit(Stream::Run(run(1)), [emitted(data)]).encoded_bytes();
         assert!(
             matches!(encoded, Err(CommitError::Unstorable { .. })),
             "{encoded:?}"
         );
     }
-    let small = commit(Stream::Run(run(1)), vec![emitted(serde_json::json!([1]))]);
+    let small = commit(Stream::Run(run(1)), [emitted(serde_json::json!([1]))]);
     assert!(small.encoded_bytes().unwrap() > 0);
     assert_eq!(everything(&sample.database()), before);
-    sample
-        .append(Stream::Run(run(1)), vec![emitted(serde_json::json!([1]))])
-        .await;
+    sample.in_run(1, [emitted(serde_json::json!([1]))]).await;
 }
 
 fn panicking(n: u64) -> Event {
@@ -691,19 +642,18 @@ fn panicking(n: u64) -> Event {
 /// A commit over which a projection panics is refused for good and the writer lives on.
 #[tokio::test]
 async fn a_commit_on_which_a_projection_panics_is_refused_and_the_writer_lives_on() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let before = everything(&sample.database());
-    let head = *sample.store.durable().borrow();
+    let head = *sample.durable().borrow();
     for n in 0..2 {
         let bad = commit(
             Stream::Session(session(2)),
-            vec![opened(2, 1, None), panicking(n)],
+            [opened(2, 1, None), panicking(n)],
         )
         .append(Stream::Run(run(1)), Expected::New, vec![new(noise(n))])
         .blob(b"never stored".to_vec())
         .key(key("k", b"request", b"reply"));
-        let refused = sample.store.commit(bad).await;
+        let refused = sample.commit(bad).await;
         let Err(CommitError::Unstorable { source }) = refused else {
             panic!("{refused:?}")
         };
@@ -712,24 +662,16 @@ async fn a_commit_on_which_a_projection_panics_is_refused_and_the_writer_lives_o
             "{source}"
         );
         assert_eq!(
-            (
-                everything(&sample.database()),
-                *sample.store.durable().borrow()
-            ),
+            (everything(&sample.database()), *sample.durable().borrow()),
             (before.clone(), head)
         );
         assert_eq!(
-            sample
-                .store
-                .blob(Digest::of(b"never stored"))
-                .await
-                .unwrap(),
+            sample.blob(Digest::of(b"never stored")).await.unwrap(),
             None
         );
     }
     let landed = sample
-        .store
-        .commit(commit(Stream::Run(run(1)), vec![noise(1)]).key(key("k", b"request", b"reply")))
+        .commit(commit(Stream::Run(run(1)), [noise(1)]).key(key("k", b"request", b"reply")))
         .await
         .unwrap();
     assert_eq!(
@@ -737,13 +679,12 @@ async fn a_commit_on_which_a_projection_panics_is_refused_and_the_writer_lives_o
         head + 1,
         "positions go on without a gap, and the key was not used"
     );
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_the_same() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     // While the writer is held up, all of them gather.
     let leased = Arc::new(AtomicBool::new(true));
     let wait = Arc::clone(&leased);
@@ -766,7 +707,7 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
         let store = sample.store.clone();
         tokio::spawn(async move {
             store
-                .commit(commit(Stream::Run(run(u128::from(n) + 1)), vec![event]))
+                .commit(commit(Stream::Run(run(u128::from(n) + 1)), [event]))
                 .await
         })
     };
@@ -787,21 +728,15 @@ async fn whoever_shares_a_transaction_with_a_panicking_projection_is_stored_all_
             _ => assert!(outcome.is_ok(), "{n}: {outcome:?}"),
         }
     }
-    assert!(sample.store.stats().largest_batch > 1, "they shared one");
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
-    assert_eq!(*sample.store.durable().borrow(), 2 + 8);
+    assert!(sample.stats().largest_batch > 1, "they shared one");
+    sample.is_sound().await;
+    assert_eq!(*sample.durable().borrow(), 2 + 8);
 }
 
 #[tokio::test]
 async fn a_commit_that_rests_on_an_unreadable_row_is_refused_alone_until_that_is_mended() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    sample
-        .append(
-            Stream::Run(run(1)),
-            vec![run_started(run(1), 1, None, Vec::new())],
-        )
-        .await;
+    let sample = Sample::begun().await;
+    sample.begin_run(1, 1, []).await;
     let step = || {
         let stepped = stepped(
             run(1),
@@ -809,14 +744,10 @@ async fn a_commit_that_rests_on_an_unreadable_row_is_refused_alone_until_that_is
             Vec::new(),
             vec![timer(run(1), "t", NOON)],
         );
-        commit(
-            Stream::Run(run(1)),
-            vec![Event::RunStepped(Box::new(stepped))],
-        )
+        commit(Stream::Run(run(1)), [Event::RunStepped(Box::new(stepped))])
     };
     // A projection reads the first row, and a guard the second one.
     sample
-        .store
         .execute("UPDATE runs SET session = x'00'; UPDATE agents SET slot = x'00'")
         .await;
     let before = everything(&sample.database());
@@ -827,25 +758,24 @@ async fn a_commit_that_rests_on_an_unreadable_row_is_refused_alone_until_that_is
     for bad in [
         step(),
         step(),
-        commit(Stream::Run(run(2)), vec![noise(1)]).guard(slot),
+        commit(Stream::Run(run(2)), [noise(1)]).guard(slot),
     ] {
-        let refused = sample.store.commit(bad).await;
+        let refused = sample.commit(bad).await;
         assert!(
             matches!(refused, Err(CommitError::Unreadable { .. })),
             "{refused:?}"
         );
         assert_eq!(
-            (everything(&sample.database()), sample.store.health()),
+            (everything(&sample.database()), sample.health()),
             (before.clone(), Health::Well)
         );
     }
-    sample.append(Stream::Run(run(2)), vec![noise(1)]).await;
+    sample.in_run(2, [noise(1)]).await;
     sample
-        .store
         .execute(
             "UPDATE runs SET session = (SELECT id FROM sessions); UPDATE agents SET slot = NULL",
         )
         .await;
-    sample.store.commit(step()).await.unwrap();
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.commit(step()).await.unwrap();
+    sample.is_sound().await;
 }

@@ -92,12 +92,12 @@ async fn the_last_admissions_are_found_without_passing_over_what_the_operator_re
 async fn the_last_admissions_of_a_closed_store_are_read_from_its_folder() {
     let sample = Sample::new();
     let admissions = [b"old", b"new"].map(|code| admitted("files", code));
-    sample.append(Stream::Host, admissions.into()).await;
+    sample.in_host(admissions).await;
     let dir = sample.dir.path();
     let names = ["files", "never admitted"].map(str::to_owned);
     let refused = admissions_at_rest(dir, &names).unwrap_err();
     assert!(matches!(refused, OpenError::Locked { .. }), "{refused}");
-    sample.store.close().await;
+    sample.close().await;
     let found = admissions_at_rest(dir, &names).unwrap();
     let found: Vec<(&str, Digest)> = found
         .iter()

@@ -1,7 +1,7 @@
 //! Full disks, databases locked by others and full queues: a commit is refused, never lost, and
 //! works again afterwards.
 
-use super::sample::{Sample, begin, commit, noise, open, run, session};
+use super::sample::{Sample, commit, noise, open, run, session};
 use crate::sql::Connection;
 use crate::{CommitError, Health, Options, Store};
 use domain::id::Stream;
@@ -9,25 +9,22 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn a_full_disk_refuses_commits_and_loses_nothing() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let before = sample
-        .store
         .events(0, crate::EventFilter::default(), 100)
         .await
         .unwrap();
     // SQLite answers just as it does when the disk is full.
-    sample.store.execute("PRAGMA max_page_count = 1").await;
-    let large = || commit(Stream::Run(run(1)), vec![noise(1)]).blob(vec![7; 1 << 20]);
+    sample.execute("PRAGMA max_page_count = 1").await;
+    let large = || commit(Stream::Run(run(1)), [noise(1)]).blob(vec![7; 1 << 20]);
     for _ in 0..5 {
         assert!(matches!(
-            sample.store.commit(large()).await,
+            sample.commit(large()).await,
             Err(CommitError::Full)
         ));
-        assert_eq!(sample.store.health(), Health::Full);
+        assert_eq!(sample.health(), Health::Full);
         assert_eq!(
             sample
-                .store
                 .events(0, crate::EventFilter::default(), 100)
                 .await
                 .unwrap(),
@@ -35,45 +32,33 @@ async fn a_full_disk_refuses_commits_and_loses_nothing() {
             "reads go on"
         );
     }
-    sample
-        .store
-        .execute("PRAGMA max_page_count = 1000000")
-        .await;
+    sample.execute("PRAGMA max_page_count = 1000000").await;
     let mut tries = 0;
-    while let Err(error) = sample.store.commit(large()).await {
+    while let Err(error) = sample.commit(large()).await {
         assert!(matches!(error, CommitError::Full), "{error}");
         tries += 1;
         assert!(tries <= 2, "it does not take commits again");
     }
-    assert!(sample.dir.path().join("ballast").exists() && sample.store.health() == Health::Well);
-    let verified = sample.store.verify().await.unwrap();
+    assert!(sample.dir.path().join("ballast").exists() && sample.health() == Health::Well);
+    let verified = sample.verify().await.unwrap();
     assert_eq!((verified.events, verified.fault), (3, None));
 }
 
 #[tokio::test]
 async fn a_ballast_that_cannot_be_put_back_keeps_the_store_from_writing() {
     let sample = Sample::new();
-    sample.store.execute("PRAGMA max_page_count = 1").await;
-    let one = || commit(Stream::Run(run(1)), vec![noise(1)]).blob(vec![7; 1 << 20]);
-    assert!(matches!(
-        sample.store.commit(one()).await,
-        Err(CommitError::Full)
-    ));
-    sample
-        .store
-        .execute("PRAGMA max_page_count = 1000000")
-        .await;
+    sample.execute("PRAGMA max_page_count = 1").await;
+    let one = || commit(Stream::Run(run(1)), [noise(1)]).blob(vec![7; 1 << 20]);
+    assert!(matches!(sample.commit(one()).await, Err(CommitError::Full)));
+    sample.execute("PRAGMA max_page_count = 1000000").await;
     let reserved_space = sample.dir.path().join("ballast");
     std::fs::create_dir(&reserved_space).unwrap();
     for _ in 0..4 {
-        assert!(matches!(
-            sample.store.commit(one()).await,
-            Err(CommitError::Full)
-        ));
+        assert!(matches!(sample.commit(one()).await, Err(CommitError::Full)));
     }
     std::fs::remove_dir(&reserved_space).unwrap();
-    let _ = sample.store.commit(one()).await;
-    sample.store.commit(one()).await.unwrap();
+    let _ = sample.commit(one()).await;
+    sample.commit(one()).await.unwrap();
 }
 
 #[tokio::test]
@@ -90,7 +75,7 @@ async fn a_store_that_opens_on_a_full_disk_says_so() {
         Health::Full,
         "before anybody was refused anything"
     );
-    let one = || commit(Stream::Run(run(1)), vec![noise(1)]);
+    let one = || commit(Stream::Run(run(1)), [noise(1)]);
     assert!(matches!(store.commit(one()).await, Err(CommitError::Full)));
     std::fs::remove_dir(&reserved_space).unwrap();
     let recovered = async {
@@ -106,14 +91,10 @@ async fn a_store_that_opens_on_a_full_disk_says_so() {
 
 #[tokio::test]
 async fn a_lock_of_somebody_else_is_waited_for_and_then_reported() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let outsider = Connection::open(sample.database()).unwrap();
+    let sample = Sample::begun().await;
+    let outsider = sample.connection();
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let refused = sample
-        .store
-        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
-        .await;
+    let refused = sample.commit(commit(Stream::Run(run(1)), [noise(1)])).await;
     assert!(matches!(refused, Err(CommitError::Unavailable { .. })));
     assert!(
         sample.store.session(session(1)).await.unwrap().is_some(),
@@ -121,13 +102,13 @@ async fn a_lock_of_somebody_else_is_waited_for_and_then_reported() {
     );
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     assert_eq!(
-        sample.store.health(),
+        sample.health(),
         Health::Failing,
         "as long as the lock is there, whether anybody asks or not"
     );
     outsider.execute_batch("ROLLBACK").unwrap();
     let recovered = async {
-        while sample.store.health() == Health::Failing {
+        while sample.health() == Health::Failing {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -135,11 +116,10 @@ async fn a_lock_of_somebody_else_is_waited_for_and_then_reported() {
         .await
         .expect("it looks by itself whether the lock is gone");
     sample
-        .store
-        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .commit(commit(Stream::Run(run(1)), [noise(1)]))
         .await
         .unwrap();
-    assert_eq!(sample.store.verify().await.unwrap().events, 3);
+    assert_eq!(sample.verify().await.unwrap().events, 3);
 }
 
 #[tokio::test]
@@ -158,18 +138,15 @@ async fn more_commits_than_may_wait_are_refused_as_busy() {
     let tasks: Vec<_> = (0..40)
         .map(|n| {
             let store = store.clone();
-            tokio::spawn(async move {
-                store
-                    .commit(commit(Stream::Run(run(n)), vec![noise(1)]))
-                    .await
-            })
+            tokio::spawn(async move { store.commit(commit(Stream::Run(run(n)), [noise(1)])).await })
         })
         .collect();
     while store.stats().busy == 0 {
         tokio::task::yield_now().await;
     }
     outsider.execute_batch("ROLLBACK").unwrap();
-    let (mut landed, mut busy) = (0, 0);
+    let mut landed = 0;
+    let mut busy = 0;
     for task in tasks {
         match task.await.unwrap() {
             Ok(_) => landed += 1,

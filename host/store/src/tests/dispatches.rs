@@ -1,15 +1,15 @@
 //! Work that agents handed to each other: the runs that it counts against, and for how long.
 
 use super::sample::{
-    NOON, Sample, accepted, ada, agent, begin, created, input, opened, run, run_ended, run_started,
-    session, stepped, timer, turn_after,
+    NOON, Sample, accepted, agent, created, dead, input, opened, requeued, run, run_started,
+    session, step, timer,
 };
 use crate::{AgentGuard, Clash, Commit, CommitError, Guard, SessionGuard};
 use domain::delegate::Priority;
 use domain::digest::Digest;
 use domain::dispatch::waits::Waits;
-use domain::event::{Event, InputDead, InputRequeued, RunSettled, Source};
-use domain::id::{OperationId, Stream};
+use domain::event::{Event, RunSettled, Source};
+use domain::id::OperationId;
 use domain::operation::{Operation, Performer, ReplyTo, Settlement};
 use domain::step::OperationOutcome;
 
@@ -37,44 +37,32 @@ fn handed_over(by: u128) -> Source {
 
 #[tokio::test]
 async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_has_ended() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     // Agent 3 is below agent 2, which is below agent 1; agent 4 is of nobody's tree but its own.
     for (n, parent) in [(2, Some(agent(1))), (3, Some(agent(2))), (4, None)] {
         sample
-            .append(
-                Stream::Agent(agent(n)),
-                vec![created(n, &format!("/ada/{n}"), parent)],
-            )
+            .in_agent(n, [created(n, &format!("/ada/{n}"), parent)])
             .await;
-        sample
-            .append(Stream::Session(session(n)), vec![opened(n, n, None)])
-            .await;
+        sample.in_session(n, [opened(n, n, None)]).await;
     }
     let counts = async |by: u128, of: u128| {
-        let found = sample.store.handed_over(run(by), agent(of)).await.unwrap();
+        let found = sample.handed_over(run(by), agent(of)).await.unwrap();
         (found.by_run, found.in_tree, found.tree)
     };
     sample
-        .append(
-            Stream::Session(session(2)),
-            vec![accepted(1, 2, handed_over(8), "work")],
-        )
+        .in_session(2, [accepted(1, 2, handed_over(8), "work")])
         .await;
     sample
-        .append(
-            Stream::Session(session(3)),
-            vec![
+        .in_session(
+            3,
+            [
                 accepted(2, 3, handed_over(9), "more"),
                 accepted(3, 3, Source::Api, "hello"),
             ],
         )
         .await;
     sample
-        .append(
-            Stream::Session(session(4)),
-            vec![accepted(4, 4, handed_over(7), "elsewhere")],
-        )
+        .in_session(4, [accepted(4, 4, handed_over(7), "elsewhere")])
         .await;
     assert_eq!(
         (counts(8, 1).await, counts(9, 2).await),
@@ -87,8 +75,8 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
             max,
         })
     };
-    sample.store.commit(guard(2)).await.unwrap();
-    let Err(CommitError::Conflict(conflict)) = sample.store.commit(guard(1)).await else {
+    sample.commit(guard(2)).await.unwrap();
+    let Err(CommitError::Conflict(conflict)) = sample.commit(guard(1)).await else {
         panic!("two are not at most one")
     };
     assert_eq!(
@@ -100,46 +88,18 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
     );
 
     // It counts while it is dealt with, and no longer once its run has ended.
-    sample
-        .append(
-            Stream::Run(run(1)),
-            vec![run_started(run(1), 2, None, vec![input(1)])],
-        )
-        .await;
+    sample.begin_run(1, 2, [input(1)]).await;
     assert_eq!(counts(8, 1).await, (1, 2, agent(1)));
-    let turn = turn_after(&sample.store, None, run(1), &[]).await;
-    sample
-        .append(Stream::Run(run(1)), vec![run_ended(run(1), 2, turn.id)])
-        .await;
+    sample.end_run(1, 2).await;
     assert_eq!(counts(8, 1).await, (0, 1, agent(1)));
 
     // Nor as a dead letter, unless it waits again.
-    let dead = InputDead {
-        input: input(2),
-        session: session(3),
-        reason: "it traps".to_owned(),
-        time: NOON,
-    };
-    sample
-        .append(Stream::Session(session(3)), vec![Event::InputDead(dead)])
-        .await;
+    sample.in_session(3, [dead(2, 3, "it traps")]).await;
     assert_eq!(counts(9, 3).await, (0, 0, agent(1)));
-    let requeued = InputRequeued {
-        input: input(2),
-        session: session(3),
-        requeued_by: ada(),
-        repeat: None,
-        time: NOON,
-    };
-    sample
-        .append(
-            Stream::Session(session(3)),
-            vec![Event::InputRequeued(requeued)],
-        )
-        .await;
+    sample.in_session(3, [requeued(2, 3, None)]).await;
     assert_eq!(counts(9, 3).await, (1, 1, agent(1)));
 
-    sample.store.rebuild().await.unwrap();
+    sample.rebuild().await.unwrap();
     assert_eq!(
         (counts(9, 3).await, counts(7, 4).await),
         ((1, 1, agent(1)), (1, 1, agent(4)))
@@ -148,12 +108,9 @@ async fn work_that_was_handed_over_counts_against_its_run_and_its_tree_until_it_
 
 #[tokio::test]
 async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     for n in [2, 3] {
-        sample
-            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
-            .await;
+        sample.in_session(n, [opened(n, 1, None)]).await;
     }
     let handed = |by: u128, to: u128| {
         let performer = Performer::Agent {
@@ -171,27 +128,19 @@ async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
         }
     };
     for (from, to) in [(1, 2), (2, 3)] {
-        let step = Event::RunStepped(Box::new(stepped(
-            run(from),
-            Vec::new(),
-            Vec::new(),
-            vec![handed(from, to)],
-        )));
+        let step = step(run(from), Vec::new(), Vec::new(), vec![handed(from, to)]);
         sample
-            .append(
-                Stream::Run(run(from)),
-                vec![run_started(run(from), from, None, Vec::new()), step],
-            )
+            .in_run(from, [run_started(run(from), from, None, Vec::new()), step])
             .await;
     }
     let edge = |from, to| Waits {
         session: session(from),
         for_session: session(to),
     };
-    let mut edges = sample.store.waits_of(session(1)).await.unwrap();
+    let mut edges = sample.waits_of(session(1)).await.unwrap();
     edges.sort_by_key(|edge| edge.session);
     assert_eq!(
-        (edges, sample.store.waits_of(session(3)).await.unwrap()),
+        (edges, sample.waits_of(session(3)).await.unwrap()),
         (vec![edge(1, 2), edge(2, 3)], Vec::new())
     );
     let guard = |from, to| {
@@ -201,15 +150,12 @@ async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
         })
     };
     sample
-        .store
         .commit(Commit::new().guard(guard(1, 3)))
         .await
         .unwrap();
     for (from, to) in [(3, 1), (3, 2), (3, 3)] {
-        let Err(CommitError::Conflict(conflict)) = sample
-            .store
-            .commit(Commit::new().guard(guard(from, to)))
-            .await
+        let Err(CommitError::Conflict(conflict)) =
+            sample.commit(Commit::new().guard(guard(from, to))).await
         else {
             panic!("{from} waits for {to}")
         };
@@ -222,16 +168,15 @@ async fn no_commit_lands_that_would_have_sessions_wait_in_a_circle() {
         NOON,
     )];
     sample
-        .append(
-            Stream::Run(run(2)),
-            vec![Event::RunSettled(RunSettled {
+        .in_run(
+            2,
+            [Event::RunSettled(RunSettled {
                 run: run(2),
                 settled,
             })],
         )
         .await;
     sample
-        .store
         .commit(Commit::new().guard(guard(3, 1)))
         .await
         .unwrap();

@@ -3,8 +3,8 @@
 
 use super::commits::key;
 use super::sample::{
-    NOON, Sample, accepted, agent, begin, commit, created, input, new, noise, opened, run,
-    run_started, session,
+    NOON, Sample, accepted, agent, commit, created, input, new, noise, opened, run, run_started,
+    session,
 };
 use crate::sql::{Columns, Connection};
 use crate::{
@@ -25,7 +25,7 @@ fn ada() -> UserId {
 fn words(n: u128, to: u128, max: u64) -> Commit {
     commit(
         Stream::Session(session(to)),
-        vec![accepted(n, to, Source::Api, "hello")],
+        [accepted(n, to, Source::Api, "hello")],
     )
     .guard(SessionGuard::Open(session(to)))
     .guard(AgentGuard::Role {
@@ -50,7 +50,7 @@ fn cancelled(n: u128, of: u128) -> Event {
 }
 
 async fn refused(sample: &Sample, commit: Commit) -> Guard {
-    match sample.store.commit(commit).await {
+    match sample.commit(commit).await {
         Err(CommitError::Conflict(conflict)) => match conflict.clash {
             Clash::Guard(guard) => guard,
             clash => panic!("{clash:?}"),
@@ -61,8 +61,7 @@ async fn refused(sample: &Sample, commit: Commit) -> Guard {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_more_wait_than_may_however_many_come_at_once() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let tasks: Vec<_> = (10..110_u128)
         .map(|n| {
             let store = sample.store.clone();
@@ -74,48 +73,30 @@ async fn no_more_wait_than_may_however_many_come_at_once() {
         landed += u64::from(task.await.unwrap());
     }
     assert_eq!(landed, 40);
-    assert_eq!(
-        sample
-            .store
-            .session(session(1))
-            .await
-            .unwrap()
-            .unwrap()
-            .waiting,
-        40
-    );
-    assert!(
-        sample.store.stats().largest_batch > 1,
-        "they shared transactions"
-    );
+    assert_eq!(sample.session(1).await.waiting, 40);
+    assert!(sample.stats().largest_batch > 1, "they shared transactions");
 }
 
 #[tokio::test]
 async fn what_waits_is_counted_through_all_that_may_become_of_it() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Session(session(1));
     for n in 10..13 {
-        sample.store.commit(words(n, 1, 2)).await.unwrap();
+        sample.commit(words(n, 1, 2)).await.unwrap();
     }
     assert!(matches!(
         refused(&sample, words(13, 1, 2)).await,
         Guard::Queue(QueueGuard::WaitingAtMost { .. })
     ));
-    sample.append(stream, vec![cancelled(10, 1)]).await;
-    sample.store.commit(words(13, 1, 2)).await.unwrap();
+    sample.append(stream, [cancelled(10, 1)]).await;
+    sample.commit(words(13, 1, 2)).await.unwrap();
     assert!(matches!(
         refused(&sample, words(14, 1, 2)).await,
         Guard::Queue(QueueGuard::WaitingAtMost { .. })
     ));
-    sample
-        .append(
-            Stream::Run(run(1)),
-            vec![run_started(run(1), 1, None, vec![input(11), input(12)])],
-        )
-        .await;
-    sample.store.commit(words(14, 1, 2)).await.unwrap();
-    sample.store.commit(words(15, 1, 2)).await.unwrap();
+    sample.begin_run(1, 1, [input(11), input(12)]).await;
+    sample.commit(words(14, 1, 2)).await.unwrap();
+    sample.commit(words(15, 1, 2)).await.unwrap();
     assert!(matches!(
         refused(&sample, words(16, 1, 2)).await,
         Guard::Queue(QueueGuard::WaitingAtMost { .. })
@@ -125,8 +106,7 @@ async fn what_waits_is_counted_through_all_that_may_become_of_it() {
 /// The idle time is judged with the commit, so that nothing can come in between.
 #[tokio::test]
 async fn a_session_is_idle_only_without_an_open_run_and_without_words_that_wait() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Session(session(1));
     let active_after = |after: Timestamp| QueueGuard::ActiveAfter {
         session: session(1),
@@ -138,39 +118,30 @@ async fn a_session_is_idle_only_without_an_open_run_and_without_words_that_wait(
         Guard::Queue(active_after(NOON))
     );
     let commit = words(10, 1, 9).guard(active_after(before_noon));
-    sample.store.commit(commit).await.unwrap();
+    sample.commit(commit).await.unwrap();
     let commit = words(11, 1, 9).guard(active_after(NOON));
-    sample.store.commit(commit).await.unwrap();
+    sample.commit(commit).await.unwrap();
     let gone = vec![cancelled(10, 1), cancelled(11, 1)];
     sample.append(stream, gone).await;
     refused(&sample, words(12, 1, 9).guard(active_after(NOON))).await;
-    sample.store.commit(words(12, 1, 9)).await.unwrap();
-    let started = run_started(run(1), 1, None, vec![input(12)]);
-    sample.append(Stream::Run(run(1)), vec![started]).await;
+    sample.commit(words(12, 1, 9)).await.unwrap();
+    sample.begin_run(1, 1, [input(12)]).await;
     let commit = words(13, 1, 9).guard(active_after(NOON));
-    sample.store.commit(commit).await.unwrap();
+    sample.commit(commit).await.unwrap();
 }
 
 #[tokio::test]
 async fn words_to_what_has_ended_are_refused_at_once() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    sample
-        .append(Stream::Session(session(2)), vec![opened(2, 1, None)])
-        .await;
-    sample.store.commit(words(10, 1, 9)).await.unwrap();
-    sample.store.commit(words(11, 2, 9)).await.unwrap();
+    let sample = Sample::begun().await;
+    sample.in_session(2, [opened(2, 1, None)]).await;
+    sample.commit(words(10, 1, 9)).await.unwrap();
+    sample.commit(words(11, 2, 9)).await.unwrap();
     let deleted = SessionDeleted {
         session: session(1),
         deleted_by: ada(),
         time: NOON,
     };
-    sample
-        .append(
-            Stream::Session(session(1)),
-            vec![Event::SessionDeleted(deleted)],
-        )
-        .await;
+    sample.in_session(1, [Event::SessionDeleted(deleted)]).await;
     assert!(matches!(
         refused(&sample, words(12, 1, 9)).await,
         Guard::Session(SessionGuard::Open(_))
@@ -181,12 +152,7 @@ async fn words_to_what_has_ended_are_refused_at_once() {
         reason: "done".to_owned(),
         archived_at: NOON,
     };
-    sample
-        .append(
-            Stream::Agent(agent(1)),
-            vec![Event::AgentArchived(archived)],
-        )
-        .await;
+    sample.in_agent(1, [Event::AgentArchived(archived)]).await;
     assert!(matches!(
         refused(&sample, words(13, 2, 9)).await,
         Guard::Session(SessionGuard::Open(_))
@@ -195,10 +161,9 @@ async fn words_to_what_has_ended_are_refused_at_once() {
 
 #[tokio::test]
 async fn what_another_connection_wrote_is_seen_by_the_next_guard() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    sample.store.commit(words(10, 1, 9)).await.unwrap();
-    let other = Connection::open(sample.database()).unwrap();
+    let sample = Sample::begun().await;
+    sample.commit(words(10, 1, 9)).await.unwrap();
+    let other = sample.connection();
     other
         .execute("UPDATE access SET role = 'observer'", [])
         .unwrap();
@@ -217,8 +182,7 @@ async fn what_another_connection_wrote_is_seen_by_the_next_guard() {
 /// guard would go by.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_contradiction_fails_only_its_own_request_of_a_batch() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let commit_of = |n: u128| match n % 3 {
         // Words that count, and then a second agent at a path.
         0 => words(n, 1, 1_000).append(
@@ -249,28 +213,16 @@ async fn a_contradiction_fails_only_its_own_request_of_a_batch() {
         assert_eq!(received.is_ok(), n % 3 != 0, "{n}: {received:?}");
         landed += u64::from(received.is_ok());
     }
-    assert_eq!(
-        sample
-            .store
-            .session(session(1))
-            .await
-            .unwrap()
-            .unwrap()
-            .waiting,
-        landed
-    );
-    assert!(
-        sample.store.stats().largest_batch > 1,
-        "they shared transactions"
-    );
+    assert_eq!(sample.session(1).await.waiting, landed);
+    assert!(sample.stats().largest_batch > 1, "they shared transactions");
     assert!(matches!(
         refused(&sample, words(200, 1, landed - 1)).await,
         Guard::Queue(QueueGuard::WaitingAtMost { .. })
     ));
-    sample.store.commit(words(200, 1, landed)).await.unwrap();
-    let verified = sample.store.verify().await.unwrap();
+    sample.commit(words(200, 1, landed)).await.unwrap();
+    let verified = sample.verify().await.unwrap();
     assert_eq!((verified.events, verified.fault), (landed + 3, None));
-    let bytes = sample.store.stored_bytes(&ada()).await.unwrap();
+    let bytes = sample.stored_bytes(&ada()).await.unwrap();
     let counted: i64 = Connection::open(sample.database())
         .unwrap()
         .query_row(
@@ -288,9 +240,8 @@ async fn a_contradiction_fails_only_its_own_request_of_a_batch() {
 
 #[tokio::test]
 async fn a_limit_on_bytes_counts_those_of_the_same_transaction() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let stored = sample.store.stored_bytes(&ada()).await.unwrap();
+    let sample = Sample::begun().await;
+    let stored = sample.stored_bytes(&ada()).await.unwrap();
     let below = move |n: u128| {
         words(n, 1, 99).guard(UserGuard::StoredBelow {
             user: ada(),
@@ -312,33 +263,22 @@ async fn a_limit_on_bytes_counts_those_of_the_same_transaction() {
 
 #[tokio::test]
 async fn an_acceptance_leaves_its_sessions_row_alone() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let updated = async || {
-        sample
-            .store
-            .session(session(1))
-            .await
-            .unwrap()
-            .unwrap()
-            .updated_at
-    };
-    sample.store.commit(words(10, 1, 9)).await.unwrap();
+    let sample = Sample::begun().await;
+    let updated = async || sample.session(1).await.updated_at;
+    sample.commit(words(10, 1, 9)).await.unwrap();
     assert_eq!(updated().await, NOON);
     let Event::RunStarted(mut started) = run_started(run(1), 1, None, vec![input(10)]) else {
         panic!("a start")
     };
     started.time = NOON.plus_ms(20);
-    sample
-        .append(Stream::Run(run(1)), vec![Event::RunStarted(started)])
-        .await;
+    sample.in_run(1, [Event::RunStarted(started)]).await;
     assert_eq!(
         updated().await,
         NOON.plus_ms(20),
         "it shows when a run takes up what was said"
     );
-    sample.store.commit(words(11, 1, 9)).await.unwrap();
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.commit(words(11, 1, 9)).await.unwrap();
+    sample.is_sound().await;
 }
 
 /// Returns a commit with a key, so many days later.
@@ -356,7 +296,7 @@ fn keyed(days: u64, name: &str) -> Commit {
 async fn keys_whose_time_is_over_go_once_in_a_while() {
     let sample = Sample::new();
     let kept = || {
-        let connection = Connection::open(sample.database()).unwrap();
+        let connection = sample.connection();
         connection
             .query_row(
                 "SELECT group_concat(key) FROM (SELECT key FROM idempotency ORDER BY key)",
@@ -366,11 +306,11 @@ async fn keys_whose_time_is_over_go_once_in_a_while() {
             .unwrap()
     };
     for (days, name) in [(0, "a"), (0, "b"), (8, "c")] {
-        sample.store.commit(keyed(days, name)).await.unwrap();
+        sample.commit(keyed(days, name)).await.unwrap();
     }
     assert_eq!(kept(), "a,b,c", "no commit prunes for itself");
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    sample.store.commit(keyed(8, "d")).await.unwrap();
+    sample.commit(keyed(8, "d")).await.unwrap();
     assert_eq!(kept(), "c,d");
 }
 
@@ -378,7 +318,7 @@ async fn keys_whose_time_is_over_go_once_in_a_while() {
 async fn a_key_that_comes_again_after_its_time_gives_back_the_bytes_of_its_first_reply() {
     let sample = Sample::new();
     for days in [0, 8] {
-        sample.store.commit(keyed(days, "a")).await.unwrap();
+        sample.commit(keyed(days, "a")).await.unwrap();
     }
     let there: i64 = Connection::open(sample.database())
         .unwrap()
@@ -389,7 +329,7 @@ async fn a_key_that_comes_again_after_its_time_gives_back_the_bytes_of_its_first
             |row| row.get(0),
         )
         .unwrap();
-    let counted = sample.store.stored_bytes(&ada()).await.unwrap();
+    let counted = sample.stored_bytes(&ada()).await.unwrap();
     assert_eq!(counted, there.unsigned_abs());
 }
 
@@ -401,23 +341,14 @@ async fn the_door_opens_for_an_open_session_of_an_active_agent_and_a_user_with_a
     };
     agent_created.kind = domain::path::PathKind::Agent;
     sample
-        .append(
-            Stream::Agent(agent(1)),
-            vec![Event::AgentCreated(agent_created)],
-        )
+        .in_agent(1, [Event::AgentCreated(agent_created)])
         .await;
-    sample
-        .append(Stream::Session(session(1)), vec![opened(1, 1, None)])
-        .await;
+    sample.in_session(1, [opened(1, 1, None)]).await;
     let door = async |user: UserId, of: u128, to: u128| {
-        sample
-            .store
-            .door(&user, agent(of), session(to))
-            .await
-            .unwrap()
+        sample.door(&user, agent(of), session(to)).await.unwrap()
     };
 
-    let row = sample.store.session(session(1)).await.unwrap().unwrap();
+    let row = sample.session(1).await;
     let open = door(ada(), 1, 1).await.expect("the session is open");
     assert_eq!(open.addressee, crate::Addressee::from(&row));
     assert_eq!(
@@ -434,8 +365,6 @@ async fn the_door_opens_for_an_open_session_of_an_active_agent_and_a_user_with_a
         deleted_by: ada(),
         time: NOON,
     });
-    sample
-        .append(Stream::Session(session(1)), vec![deleted])
-        .await;
+    sample.in_session(1, [deleted]).await;
     assert_eq!(door(ada(), 1, 1).await, None, "a deleted session");
 }

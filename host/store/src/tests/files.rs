@@ -1,7 +1,7 @@
 //! Files of sessions: numbered, kept once, within their limits, and known as what names their
 //! blobs.
 
-use super::sample::{NOON, Sample, begin, commit, new, opened, session};
+use super::sample::{NOON, Sample, commit, new, opened, session};
 use crate::{Clash, Commit, CommitError, Expected, Guard, SessionGuard};
 use domain::digest::Digest;
 use domain::event::{Event, FileUploaded};
@@ -22,18 +22,15 @@ pub(super) fn uploaded(in_session: u128, content: &[u8], name: &str) -> Event {
 fn handing_over(in_session: u128, content: &[u8], name: &str) -> Commit {
     commit(
         Stream::Session(session(in_session)),
-        vec![uploaded(in_session, content, name)],
+        [uploaded(in_session, content, name)],
     )
     .blob(content.to_vec())
 }
 
 #[tokio::test]
 async fn a_file_is_numbered_kept_once_and_one_of_its_session_alone() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    sample
-        .append(Stream::Session(session(2)), vec![opened(2, 1, None)])
-        .await;
+    let sample = Sample::begun().await;
+    sample.in_session(2, [opened(2, 1, None)]).await;
     let store = &sample.store;
     for (content, name) in [
         (&b"one"[..], "a"),
@@ -95,9 +92,9 @@ async fn a_file_is_numbered_kept_once_and_one_of_its_session_alone() {
 
 #[tokio::test]
 async fn a_file_that_is_there_and_one_too_many_meet_their_guards() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let (store, of) = (&sample.store, session(1));
+    let sample = Sample::begun().await;
+    let store = &sample.store;
+    let of = session(1);
     store.commit(handing_over(1, b"one", "a")).await.unwrap();
     let digest = Digest::of(b"one");
     let absent = |name: &str| {

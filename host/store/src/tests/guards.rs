@@ -1,6 +1,6 @@
 //! Guards: their judgement of rows, their footprints, and the walk along a thread.
 
-use super::sample::{NOON, Sample, agent, begin, opened, run, session, take_turn};
+use super::sample::{NOON, Sample, agent, opened, run, session, take_turn};
 use crate::guard::Answers;
 use crate::meta;
 use crate::query::{Row, Value};
@@ -11,17 +11,13 @@ use crate::{
 };
 use domain::digest::Digest;
 use domain::event::{AgentArchived, Event};
-use domain::id::{SessionId, Stream, TurnId};
+use domain::id::{SessionId, TurnId};
 use domain::persona::PersonaId;
 use domain::user::UserId;
 
 async fn shows(sample: &Sample, session: SessionId, turn: TurnId) -> bool {
     let guard = Guard::from(SessionGuard::Shows { session, turn });
-    match sample
-        .store
-        .commit(Commit::new().guard(guard.clone()))
-        .await
-    {
+    match sample.commit(Commit::new().guard(guard.clone())).await {
         Ok(_) => true,
         Err(CommitError::Conflict(conflict)) => {
             assert_eq!(conflict.clash, Clash::Guard(guard));
@@ -33,43 +29,32 @@ async fn shows(sample: &Sample, session: SessionId, turn: TurnId) -> bool {
 
 /// The number of times that the writer forgot the rows that guards look at.
 async fn times_forgotten(sample: &Sample) -> u64 {
-    let forgotten = sample.store.in_writer(|_| Ok(FORGOTTEN.get())).await;
+    let forgotten = sample.in_writer(|_| Ok(FORGOTTEN.get())).await;
     forgotten.unwrap()
 }
 
 #[tokio::test]
 async fn what_guards_look_at_is_remembered_over_work_that_changes_nothing() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let before = times_forgotten(&sample).await;
     assert_eq!(times_forgotten(&sample).await, before);
-    let noted = sample
-        .store
-        .in_writer(|sql| meta::note(sql, "sample", "noted"));
+    let noted = sample.in_writer(|sql| meta::note(sql, "sample", "noted"));
     noted.await.unwrap();
     assert_eq!(times_forgotten(&sample).await, before + 1);
 }
 
 #[tokio::test]
 async fn a_session_shows_its_thread_and_what_was_made_in_it() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let mut turns = vec![take_turn(&sample.store, 1, None, 1, "user", "assistant").await];
     for n in 2..=20 {
         let turn = take_turn(&sample.store, 1, turns.last(), n, "user", "assistant").await;
         turns.push(turn);
     }
     let fork_at = &turns[9];
-    sample
-        .append(
-            Stream::Session(session(2)),
-            vec![opened(2, 1, Some(fork_at.id))],
-        )
-        .await;
+    sample.in_session(2, [opened(2, 1, Some(fork_at.id))]).await;
     let fork = take_turn(&sample.store, 2, Some(fork_at), 500, "user", "assistant").await;
-    sample
-        .append(Stream::Session(session(3)), vec![opened(3, 1, None)])
-        .await;
+    sample.in_session(3, [opened(3, 1, None)]).await;
 
     for (index, turn) in turns.iter().enumerate() {
         assert!(shows(&sample, session(1), turn.id).await, "turn {index}");
@@ -151,18 +136,15 @@ fn the_footprint_of_a_missing_chat_depends_on_its_addressee() {
 /// its footprint.
 #[tokio::test]
 async fn a_persona_has_no_chat_once_its_agent_is_archived() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let persona: PersonaId = "tutor".parse().unwrap();
     let Event::SessionOpened(mut led) = opened(2, 1, None) else {
         panic!("a session")
     };
     led.persona = Some(persona.clone());
-    sample
-        .append(Stream::Session(session(2)), vec![Event::SessionOpened(led)])
-        .await;
+    sample.in_session(2, [Event::SessionOpened(led)]).await;
     let guarded = || Commit::new().guard(no_chat(ChatWith::Persona(persona.clone())));
-    let refused = sample.store.commit(guarded()).await;
+    let refused = sample.commit(guarded()).await;
     assert!(
         matches!(refused, Err(CommitError::Conflict(_))),
         "{refused:?}"
@@ -173,11 +155,6 @@ async fn a_persona_has_no_chat_once_its_agent_is_archived() {
         reason: "done".to_owned(),
         archived_at: NOON,
     };
-    sample
-        .append(
-            Stream::Agent(agent(1)),
-            vec![Event::AgentArchived(archived)],
-        )
-        .await;
-    sample.store.commit(guarded()).await.unwrap();
+    sample.in_agent(1, [Event::AgentArchived(archived)]).await;
+    sample.commit(guarded()).await.unwrap();
 }

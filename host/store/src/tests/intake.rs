@@ -1,4 +1,4 @@
-//! What arrives from people outside: what follows from its events, and what is read of it.
+//! Messages of people outside: the rows that follow from their events, and reads of them.
 
 use super::outside::{
     at, chat, delivered, from_chat, guarded, inbound_message, of_telegram, offered, polled, queued,

@@ -5,7 +5,7 @@ use super::commits::key;
 use super::key_rows::bytes_of_rows;
 use super::purging::purged;
 use super::sample::{
-    NOON, Sample, ada, agent, begin, commit, created, new, noise, opened, run, session, take_turn,
+    NOON, Sample, ada, agent, commit, created, new, noise, opened, run, session, take_turn,
 };
 use crate::{Clash, Commit, CommitError, Committed, Expected, Guard, Key, KeyGuard, under_api_key};
 use domain::event::{Event, NewEvent, SessionRenamed};
@@ -17,11 +17,11 @@ fn id(n: u8) -> KeyId {
 }
 
 async fn commit_with(sample: &Sample, key: u8, commit: Commit) -> Result<Committed, CommitError> {
-    under_api_key(Some(id(key)), sample.store.commit(commit)).await
+    under_api_key(Some(id(key)), sample.commit(commit)).await
 }
 
 async fn stored_with(sample: &Sample, key: u8) -> u64 {
-    sample.store.stored_bytes_with(&id(key)).await.unwrap()
+    sample.stored_bytes_with(&id(key)).await.unwrap()
 }
 
 /// Names a session, by a request that brings content along.
@@ -31,7 +31,7 @@ fn naming(n: u128, name: &str) -> Commit {
         name: Some(name.to_owned()),
         time: NOON,
     });
-    commit(Stream::Session(session(n)), vec![renamed])
+    commit(Stream::Session(session(n)), [renamed])
         .blob(format!("content of {name}").into_bytes())
         .key(Key {
             about: Some(session(n)),
@@ -45,17 +45,16 @@ fn rows_with(sample: &Sample, key: u8) -> u64 {
 
 #[tokio::test]
 async fn what_came_with_a_key_is_counted_for_it_alone() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     assert_eq!(stored_with(&sample, 1).await, 0, "nothing came with a key");
-    let before = sample.store.stored_bytes(&ada()).await.unwrap();
+    let before = sample.stored_bytes(&ada()).await.unwrap();
     commit_with(&sample, 1, naming(1, "one")).await.unwrap();
     let one = stored_with(&sample, 1).await;
-    let after = sample.store.stored_bytes(&ada()).await.unwrap();
+    let after = sample.stored_bytes(&ada()).await.unwrap();
     assert_eq!(one, after - before, "event, content and reply");
     assert!(one > "content of one".len() as u64);
     commit_with(&sample, 2, naming(1, "another")).await.unwrap();
-    sample.store.commit(naming(1, "without")).await.unwrap();
+    sample.commit(naming(1, "without")).await.unwrap();
     let of_host = NewEvent {
         actor: "host".to_owned(),
         ..new(noise(1))
@@ -67,19 +66,18 @@ async fn what_came_with_a_key_is_counted_for_it_alone() {
     assert!(two > 0);
 
     // They are no projection, and stay as they are.
-    sample.store.rebuild().await.unwrap();
+    sample.rebuild().await.unwrap();
     let sample = sample.reopen().await;
     assert_eq!(
         (stored_with(&sample, 1).await, stored_with(&sample, 2).await),
         (one, two)
     );
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_limit_on_a_keys_bytes_counts_those_of_the_same_transaction_and_no_other_keys() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let below = |n: u8, name: String| {
         naming(1, &name).guard(KeyGuard::StoredBelow {
             key: id(n),
@@ -113,11 +111,8 @@ async fn a_limit_on_a_keys_bytes_counts_those_of_the_same_transaction_and_no_oth
 
 #[tokio::test]
 async fn a_purge_gives_back_what_came_with_each_key() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    sample
-        .append(Stream::Session(session(2)), vec![opened(2, 1, None)])
-        .await;
+    let sample = Sample::begun().await;
+    sample.in_session(2, [opened(2, 1, None)]).await;
     take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     commit_with(&sample, 1, naming(2, "stays")).await.unwrap();
     // A blob goes with the next purge if nothing names it.
@@ -166,12 +161,11 @@ async fn a_request_that_comes_again_late_gives_its_bytes_back_to_its_first_key()
 
 #[tokio::test]
 async fn a_key_whose_first_commit_was_undone_is_counted_from_the_next_one_on() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     // There is an agent at this path already, which shows when its row is written.
     let taken = commit(
         Stream::Agent(agent(2)),
-        vec![created(2, "/ada/assistant", None)],
+        [created(2, "/ada/assistant", None)],
     );
     let refused = commit_with(&sample, 1, taken).await;
     assert!(

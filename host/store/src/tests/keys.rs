@@ -3,7 +3,6 @@
 use super::sample::{NOON, Sample};
 use domain::digest::Digest;
 use domain::event::{Event, KeyIssued, KeyRevoked};
-use domain::id::Stream;
 use domain::key::{Ended, KeyId};
 use domain::user::Scope;
 
@@ -26,7 +25,8 @@ pub(super) fn issued(n: u8, user: &str) -> Event {
 }
 
 pub(super) fn revoked(n: u8, reason: &str) -> Event {
-    let (revoked_by, revoked_at) = ("ada".parse().unwrap(), NOON.plus_ms(10));
+    let revoked_by = "ada".parse().unwrap();
+    let revoked_at = NOON.plus_ms(10);
     Event::KeyRevoked(KeyRevoked {
         key_id: id(n),
         revoked_by,
@@ -44,16 +44,13 @@ async fn a_key_is_found_with_what_became_of_it_and_a_users_keys_page_by_page() {
         issued(3, "bob"),
         issued(4, "bob"),
     ];
-    sample.append(Stream::Host, all.to_vec()).await;
+    sample.in_host(all.to_vec()).await;
     sample
-        .append(
-            Stream::Host,
-            vec![
-                revoked(3, "lost"),
-                revoked(3, "again"),
-                revoked(9, "never issued"),
-            ],
-        )
+        .in_host([
+            revoked(3, "lost"),
+            revoked(3, "again"),
+            revoked(9, "never issued"),
+        ])
         .await;
     let store = &sample.store;
 

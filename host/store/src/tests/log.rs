@@ -1,7 +1,7 @@
 //! Bound of the write-ahead log: it holds however long reads go on, and what would be in its way
 //! reads a copy.
 
-use super::sample::{Sample, accepted, begin, commit, noise, options, run};
+use super::sample::{Sample, accepted, commit, noise, options, run};
 use crate::sql::Columns;
 use crate::verify::beside;
 use crate::{Options, ReadError, Store, restore};
@@ -34,7 +34,7 @@ async fn much_in_between(store: &Store, dir: &Path, pause: Duration) -> u64 {
         let mut blob = vec![7; COMMIT_BYTES];
         blob[0] = n;
         store
-            .commit(commit(Stream::Run(run(1)), vec![noise(u64::from(n))]).blob(blob))
+            .commit(commit(Stream::Run(run(1)), [noise(u64::from(n))]).blob(blob))
             .await
             .unwrap();
         most = most.max(log_bytes(dir));
@@ -264,7 +264,7 @@ async fn a_log_that_somebody_else_holds_ends_no_read_and_keeps_no_commit_waiting
         tokio::time::sleep(Duration::from_millis(1_050)).await;
         let begun = Instant::now();
         store
-            .commit(commit(Stream::Run(run(1)), vec![noise(n)]))
+            .commit(commit(Stream::Run(run(1)), [noise(n)]))
             .await
             .unwrap();
         quickest = quickest.min(begun.elapsed());
@@ -318,12 +318,9 @@ async fn a_backup_beside_commits_is_not_in_the_way_of_the_log() {
 
 /// A store with so much in it that every inspection of all of it notices when it is to end.
 async fn large() -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     for n in 0..20 {
-        let inputs = (0..100)
-            .map(|m| accepted(1_000 + n * 100 + m, 1, Source::Api, "words"))
-            .collect();
+        let inputs = (0..100).map(|m| accepted(1_000 + n * 100 + m, 1, Source::Api, "words"));
         sample
             .append(Stream::Session(super::sample::session(1)), inputs)
             .await;
@@ -334,43 +331,39 @@ async fn large() -> Sample {
 #[tokio::test]
 async fn what_would_be_in_the_way_of_the_log_is_looked_at_in_a_copy() {
     let sample = large().await;
-    let ends_next = || sample.store.log().ends_next.store(true, Ordering::Relaxed);
+    let ends_next = || sample.log().ends_next.store(true, Ordering::Relaxed);
     let there = |name: &str| sample.dir.path().join(name).exists();
     ends_next();
+    assert_eq!(sample.read_at_length(beside::problem).await.unwrap(), None);
     assert_eq!(
-        sample.store.read_at_length(beside::problem).await.unwrap(),
-        None
-    );
-    assert_eq!(
-        (sample.store.log_state().reads_ended, there("copy.db")),
+        (sample.log_state().reads_ended, there("copy.db")),
         (1, false)
     );
     ends_next();
     assert_eq!(
-        sample.store.verify().await.unwrap().fault,
+        sample.verify().await.unwrap().fault,
         None,
         "a chunk is tried again"
     );
     ends_next();
-    let rebuilt = sample.store.rebuild().await.unwrap();
+    let rebuilt = sample.rebuild().await.unwrap();
     assert_eq!(
         (
             rebuilt.replaced,
-            sample.store.log_state().reads_ended,
+            sample.log_state().reads_ended,
             there("copy.db")
         ),
         (Vec::new(), 3, false)
     );
     // What is wrong is found in a copy as well.
     sample
-        .store
         .execute("DELETE FROM inputs WHERE position = 100")
         .await;
     ends_next();
-    let found = sample.store.read_at_length(beside::problem).await.unwrap();
+    let found = sample.read_at_length(beside::problem).await.unwrap();
     assert!(found.is_some_and(|problem| problem.contains("`inputs`")));
     ends_next();
-    let rebuilt = sample.store.rebuild().await.unwrap();
+    let rebuilt = sample.rebuild().await.unwrap();
     assert_eq!(
         rebuilt
             .replaced

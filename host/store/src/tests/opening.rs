@@ -1,7 +1,7 @@
 //! Opening: after a crash at any point, and what is refused because it cannot be trusted.
 
 use super::sample::{
-    NOON, Sample, agent, begin, commit, new, noise, open, options, run, session, take_turn,
+    NOON, Sample, agent, commit, new, noise, open, options, run, session, take_turn,
 };
 use crate::open::QUICK_CHECK_BYTES_MAX;
 use crate::sql::{Columns, Connection};
@@ -40,10 +40,9 @@ fn flip(path: &Path, at: usize) {
 }
 
 async fn ten_commits() -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     for n in 0..8 {
-        sample.append(Stream::Run(run(n)), vec![noise(1)]).await;
+        sample.in_run(n, [noise(1)]).await;
     }
     sample
 }
@@ -54,7 +53,7 @@ async fn a_data_directory_is_its_owners_and_one_process_has_it() {
     let dir = above.path().join("new/data");
     let store = open(&dir);
     store
-        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .commit(commit(Stream::Run(run(1)), [noise(1)]))
         .await
         .unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -80,7 +79,7 @@ async fn a_store_that_was_not_closed_opens_with_everything_in_it() {
     assert!(again.agent(agent(1)).await.unwrap().is_some());
     assert_eq!(
         again
-            .commit(commit(Stream::Run(run(1)), vec![noise(2)]))
+            .commit(commit(Stream::Run(run(1)), [noise(2)]))
             .await
             .unwrap()
             .versions,
@@ -91,18 +90,15 @@ async fn a_store_that_was_not_closed_opens_with_everything_in_it() {
 #[tokio::test]
 async fn a_store_knows_whether_who_worked_on_it_ended_as_told() {
     let sample = Sample::new();
-    assert!(sample.store.was_ended(), "nobody has worked on a new one");
-    sample.store.begin_work().await.unwrap();
+    assert!(sample.was_ended(), "nobody has worked on a new one");
+    sample.begin_work().await.unwrap();
     let sample = sample.reopen().await;
-    assert!(
-        !sample.store.was_ended(),
-        "it was closed, and nobody had said so"
-    );
-    sample.store.begin_work().await.unwrap();
-    sample.store.end_work().await.unwrap();
+    assert!(!sample.was_ended(), "it was closed, and nobody had said so");
+    sample.begin_work().await.unwrap();
+    sample.end_work().await.unwrap();
     let copy = crashed(&sample);
     assert!(open(copy.path()).was_ended());
-    sample.store.begin_work().await.unwrap();
+    sample.begin_work().await.unwrap();
     let copy = crashed(&sample);
     assert!(!open(copy.path()).was_ended());
 }
@@ -110,26 +106,15 @@ async fn a_store_knows_whether_who_worked_on_it_ended_as_told() {
 #[tokio::test]
 async fn the_note_of_looks_outlasts_a_crash_until_it_is_removed() {
     let sample = Sample::new();
-    assert_eq!(
-        sample.store.noted_inspections().await.unwrap(),
-        BTreeMap::new()
-    );
+    assert_eq!(sample.noted_inspections().await.unwrap(), BTreeMap::new());
     let inspections = BTreeMap::from([(session(1), 2), (session(2), 1)]);
-    sample
-        .store
-        .note_inspections(inspections.clone())
-        .await
-        .unwrap();
+    sample.note_inspections(inspections.clone()).await.unwrap();
     let copy = crashed(&sample);
     assert_eq!(
         open(copy.path()).noted_inspections().await.unwrap(),
         inspections
     );
-    sample
-        .store
-        .note_inspections(BTreeMap::new())
-        .await
-        .unwrap();
+    sample.note_inspections(BTreeMap::new()).await.unwrap();
     let copy = crashed(&sample);
     let left = open(copy.path()).noted_inspections().await.unwrap();
     assert_eq!(left, BTreeMap::new());
@@ -138,15 +123,14 @@ async fn the_note_of_looks_outlasts_a_crash_until_it_is_removed() {
 #[tokio::test]
 async fn a_large_store_that_was_not_closed_is_to_be_looked_over() {
     let sample = Sample::new();
-    assert!(!sample.store.needs_integrity_check());
+    assert!(!sample.needs_integrity_check());
     sample
-        .store
         .commit(Commit::new().blob(vec![1; QUICK_CHECK_BYTES_MAX as usize + 1]))
         .await
         .unwrap();
     let sample = sample.reopen().await;
-    assert!(!sample.store.needs_integrity_check(), "it was closed");
-    sample.append(Stream::Run(run(1)), vec![noise(1)]).await;
+    assert!(!sample.needs_integrity_check(), "it was closed");
+    sample.in_run(1, [noise(1)]).await;
     let copy = crashed(&sample);
     let again = open(copy.path());
     assert!(again.needs_integrity_check());
@@ -156,7 +140,7 @@ async fn a_large_store_that_was_not_closed_is_to_be_looked_over() {
 #[tokio::test]
 async fn a_database_that_is_gone_or_cut_off_never_becomes_a_new_one() {
     let sample = ten_commits().await;
-    sample.store.close().await;
+    sample.close().await;
     let database = sample.database();
     let whole = fs::read(&database).unwrap();
     fs::remove_file(&database).unwrap();
@@ -183,7 +167,8 @@ async fn a_database_that_is_gone_or_cut_off_never_becomes_a_new_one() {
 
 #[tokio::test]
 async fn a_database_of_another_store_or_of_a_newer_program_is_refused() {
-    let (one, other) = (ten_commits().await, ten_commits().await);
+    let one = ten_commits().await;
+    let other = ten_commits().await;
     one.store.close().await;
     other.store.close().await;
     fs::copy(other.database(), one.database()).unwrap();
@@ -208,10 +193,10 @@ async fn a_data_folder_of_before_is_refused_with_the_way_to_take_its_sessions_al
     ] {
         let sample = ten_commits().await;
         let backup = sample.dir.path().join("backup");
-        let connection = Connection::open(sample.database()).unwrap();
+        let connection = sample.connection();
         connection.execute_batch(statement).unwrap();
-        sample.store.backup(&backup).await.unwrap();
-        sample.store.close().await;
+        sample.backup(&backup).await.unwrap();
+        sample.close().await;
         drop(connection);
         let before = fs::read(sample.database()).unwrap();
         let error = refused(sample.dir.path());
@@ -239,7 +224,7 @@ async fn a_store_that_demands_a_newer_reader_is_refused_by_an_older_one() {
     let sample = ten_commits().await;
     let backup = sample.dir.path().join("backup");
     let demand = |demanded: u64| {
-        let connection = Connection::open(sample.database()).unwrap();
+        let connection = sample.connection();
         connection
             .execute(
                 "UPDATE meta SET value = ?1 WHERE name = 'oldest_reader'",
@@ -252,8 +237,8 @@ async fn a_store_that_demands_a_newer_reader_is_refused_by_an_older_one() {
         1,
         "a store names the program that made it"
     );
-    sample.store.backup(&backup).await.unwrap();
-    sample.store.close().await;
+    sample.backup(&backup).await.unwrap();
+    sample.close().await;
     let error = refused(sample.dir.path());
     assert!(
         matches!(error, OpenError::Demanding { demanded, known } if (demanded, known) == (READER + 6, READER)),
@@ -288,8 +273,8 @@ async fn a_store_that_demands_a_newer_reader_is_refused_by_an_older_one() {
 #[tokio::test]
 async fn no_column_is_called_user() {
     let sample = Sample::new();
-    sample.store.close().await;
-    let connection = Connection::open(sample.database()).unwrap();
+    sample.close().await;
+    let connection = sample.connection();
     let text = "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE \
                 t.type = 'table'";
     let mut statement = connection.prepare(text).unwrap();
@@ -317,7 +302,7 @@ async fn events_that_were_changed_or_cut_off_are_found_when_the_store_is_opened(
     ];
     for statement in statements {
         let sample = ten_commits().await;
-        sample.store.close().await;
+        sample.close().await;
         Connection::open(sample.database())
             .unwrap()
             .execute_batch(statement)
@@ -365,11 +350,10 @@ async fn a_flipped_bit_in_the_middle_of_the_log_does_not_silently_drop_commits()
 
 #[tokio::test]
 async fn a_flipped_bit_anywhere_in_the_database_is_never_taken_for_truth() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     let expected = everything(&sample.store).await.unwrap();
-    sample.store.close().await;
+    sample.close().await;
     let whole = fs::read(sample.database()).unwrap();
     // Two bytes of each page, or seven where attacks are made whole.
     let step = match std::env::var_os("AGENT_HOST_ATTACKS") {
@@ -436,7 +420,7 @@ async fn whoever_is_just_leaving_a_data_directory_is_waited_for() {
     );
     leaving.await.unwrap();
     again
-        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .commit(commit(Stream::Run(run(1)), [noise(1)]))
         .await
         .unwrap();
 }
@@ -446,7 +430,7 @@ async fn panics_in_the_writer() {
     let Ok(dir) = std::env::var(DIR) else { return };
     let store = open(&PathBuf::from(dir).join("data"));
     store
-        .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+        .commit(commit(Stream::Run(run(1)), [noise(1)]))
         .await
         .unwrap();
     store.execute("this is no statement").await;
@@ -537,7 +521,7 @@ async fn a_crash_at_any_point_loses_nothing_that_was_acknowledged() {
             verified.events
         );
         store
-            .commit(commit(Stream::Run(run(1)), vec![noise(99)]))
+            .commit(commit(Stream::Run(run(1)), [noise(99)]))
             .await
             .unwrap();
         assert!(

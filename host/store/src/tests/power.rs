@@ -1,9 +1,8 @@
 //! Power failures: whatever of the unsynced end of the log a disk loses or tears, what was
 //! acknowledged is there, and what is there is a beginning of what was committed.
 
-use super::sample::{Sample, begin, noise, open, run};
+use super::sample::{Sample, noise, open};
 use crate::EventFilter;
-use domain::id::Stream;
 use std::fs;
 
 /// Unit that a disk writes atomically, in bytes.
@@ -11,26 +10,18 @@ const SECTOR_BYTES: usize = 512;
 
 #[tokio::test]
 async fn after_a_power_failure_what_was_acknowledged_is_there_and_nothing_else_half() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let log = sample.dir.path().join("store.db-wal");
     // Length of the log and events, as each acknowledgement found them.
     let mut acknowledged = Vec::new();
     for n in 0..5 {
         let position = sample
-            .append(
-                Stream::Run(run(n)),
-                vec![noise(1); usize::try_from(n + 1).unwrap()],
-            )
+            .in_run(n, (0..=n).map(|_| noise(1)))
             .await
             .last_position;
         acknowledged.push((fs::metadata(&log).unwrap().len(), position));
     }
-    let all = sample
-        .store
-        .events(0, EventFilter::default(), 100)
-        .await
-        .unwrap();
+    let all = sample.events(0, EventFilter::default(), 100).await.unwrap();
     let whole = fs::read(&log).unwrap();
     let (first, _) = acknowledged[0];
     let cuts = (usize::try_from(first).unwrap()..=whole.len()).step_by(SECTOR_BYTES);

@@ -66,7 +66,7 @@ async fn begun(store: &Store, n: u128) {
         time: NOON,
     });
     store
-        .commit(commit(Stream::Session(session(n)), vec![begun]))
+        .commit(commit(Stream::Session(session(n)), [begun]))
         .await
         .unwrap();
 }
@@ -122,7 +122,7 @@ async fn finished(store: &Store, n: u128) -> Tally {
     for place in plan.places {
         let stream = Stream::Session(place.session);
         store
-            .commit(commit(stream, vec![Event::TurnsImported(place)]))
+            .commit(commit(stream, [Event::TurnsImported(place)]))
             .await
             .unwrap();
     }
@@ -131,7 +131,8 @@ async fn finished(store: &Store, n: u128) -> Tally {
     }
     let mut tally = store.purge_tally(stream).await.unwrap();
     tally.kept.turns += plan.kept_turns;
-    let (erased, kept) = (tally.erased, tally.kept);
+    let erased = tally.erased;
+    let kept = tally.kept;
     let done = Purged {
         agent: agent(1),
         session: Some(session(n)),
@@ -142,7 +143,7 @@ async fn finished(store: &Store, n: u128) -> Tally {
         time: NOON,
     };
     store
-        .commit(commit(stream, vec![Event::Purged(done)]))
+        .commit(commit(stream, [Event::Purged(done)]))
         .await
         .unwrap();
     assert_eq!(store.rewrite_erased().await.unwrap(), Rewritten::Yes);
@@ -150,9 +151,7 @@ async fn finished(store: &Store, n: u128) -> Tally {
 }
 
 pub(super) async fn purged(sample: &Sample, n: u128) -> Tally {
-    sample
-        .append(Stream::Session(session(n)), vec![deleted(n)])
-        .await;
+    sample.in_session(n, [deleted(n)]).await;
     begun(&sample.store, n).await;
     finished(&sample.store, n).await
 }
@@ -172,24 +171,27 @@ fn holders(folder: &Path, mark: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Checks that the mark stands in no file of the store.
+fn is_nowhere(sample: &Sample) {
+    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+}
+
 /// A session full of the mark, beside another one.
 async fn filled(sample: &Sample) -> Vec<TurnNode> {
     begin(sample).await;
-    sample
-        .append(Stream::Session(session(2)), vec![opened(2, 1, None)])
-        .await;
+    sample.in_session(2, [opened(2, 1, None)]).await;
     take_turn(&sample.store, 2, None, 100, "a word to stay", "and a reply").await;
     let named = Event::SessionRenamed(SessionRenamed {
         session: session(1),
         name: Some(format!("the {MARK}")),
         time: NOON,
     });
-    let mut asked = commit(Stream::Session(session(1)), vec![named]);
+    let mut asked = commit(Stream::Session(session(1)), [named]);
     asked.key = Some(crate::Key {
         about: Some(session(1)),
         ..key("k", b"r", format!("the {MARK}").as_bytes())
     });
-    sample.store.commit(asked).await.unwrap();
+    sample.commit(asked).await.unwrap();
     let mut turns: Vec<TurnNode> = Vec::new();
     for n in 1..=5 {
         turns.push(
@@ -211,19 +213,15 @@ async fn filled(sample: &Sample) -> Vec<TurnNode> {
         written(&own, &[(MARK, Some(b"v"))]),
         written(&others, &[("kept", Some(b"v"))]),
     ];
-    sample.append(Stream::Run(run(50)), writes).await;
+    sample.in_run(50, writes).await;
     sample
-        .append(
-            Stream::Agent(agent(1)),
-            vec![note(1, &format!("likes the {MARK}"))],
-        )
+        .in_agent(1, [note(1, &format!("likes the {MARK}"))])
         .await;
     let input = commit(
         Stream::Session(session(1)),
-        vec![accepted(60, 1, Source::Api, MARK)],
+        [accepted(60, 1, Source::Api, MARK)],
     );
     sample
-        .store
         .commit(input.blob(format!("no event names this {MARK}").into_bytes()))
         .await
         .unwrap();
@@ -232,10 +230,10 @@ async fn filled(sample: &Sample) -> Vec<TurnNode> {
 
 /// Asserts that the remaining data is what the events say.
 async fn is_sound(sample: &Sample) {
-    let found = sample.store.verify().await.unwrap();
+    let found = sample.verify().await.unwrap();
     assert_eq!(found.fault, None);
     let before = everything(&sample.database());
-    let rebuilt = sample.store.rebuild().await.unwrap();
+    let rebuilt = sample.rebuild().await.unwrap();
     assert_eq!(
         (rebuilt.replaced, rebuilt.index_replaced),
         (Vec::new(), false)
@@ -249,7 +247,7 @@ async fn what_is_purged_is_in_no_file_and_what_is_left_is_what_the_events_say() 
     filled(&sample).await;
     assert!(!holders(sample.dir.path(), MARK).is_empty());
     let tally = purged(&sample, 1).await;
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    is_nowhere(&sample);
     assert_eq!(
         (
             tally.erased.turns,
@@ -267,31 +265,19 @@ async fn what_is_purged_is_in_no_file_and_what_is_left_is_what_the_events_say() 
         ),
         (1, 1, 0)
     );
-    let verified = sample.store.verify().await.unwrap();
+    let verified = sample.verify().await.unwrap();
     assert_eq!(
         (verified.erased, verified.fault.clone()),
         (tally.erased.events, None)
     );
     is_sound(&sample).await;
-    assert!(sample.store.open_purges().await.unwrap().is_empty());
-    let row = sample.store.session(session(1)).await.unwrap().unwrap();
+    assert!(sample.open_purges().await.unwrap().is_empty());
+    let row = sample.session(1).await;
     assert!(row.purged && row.name.is_none() && row.last_snippet.is_none());
-    assert_eq!(
-        sample.store.recall(agent(1), None, MARK, 10).await.unwrap(),
-        []
-    );
+    assert_eq!(sample.recall(1, MARK, 10).await, []);
+    assert_eq!(sample.recall(1, "stay", 10).await.len(), 1);
     assert_eq!(
         sample
-            .store
-            .recall(agent(1), None, "stay", 10)
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
-    assert_eq!(
-        sample
-            .store
             .bucket_value(&place("shelf", BucketScope::Agent, "a"), "kept")
             .await
             .unwrap()
@@ -300,8 +286,8 @@ async fn what_is_purged_is_in_no_file_and_what_is_left_is_what_the_events_say() 
     );
     // Neither does what is made of it later.
     let copy = sample.dir.path().join("copy.sqlite");
-    sample.store.backup(&copy).await.unwrap();
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    sample.backup(&copy).await.unwrap();
+    is_nowhere(&sample);
     let sample = sample.reopen().await;
     is_sound(&sample).await;
 }
@@ -311,10 +297,7 @@ async fn what_the_thread_of_another_session_has_stays_until_that_is_purged_too()
     let sample = Sample::new();
     let turns = filled(&sample).await;
     sample
-        .append(
-            Stream::Session(session(3)),
-            vec![opened(3, 1, Some(turns[2].id))],
-        )
+        .in_session(3, [opened(3, 1, Some(turns[2].id))])
         .await;
     let own = take_turn(
         &sample.store,
@@ -327,26 +310,19 @@ async fn what_the_thread_of_another_session_has_stays_until_that_is_purged_too()
     .await;
     let tally = purged(&sample, 1).await;
     assert_eq!((tally.erased.turns, tally.kept.turns), (2, 3));
-    let left = sample.store.messages(Some(own.id), 1, 100).await.unwrap();
+    let left = sample.messages(Some(own.id), 1, 100).await.unwrap();
     assert_eq!(left.len(), 8);
     assert!(left[0].text().contains(MARK));
     is_sound(&sample).await;
     // Those that were only its own are gone.
-    assert_eq!(
-        sample
-            .store
-            .messages(Some(turns[4].id), 7, 10)
-            .await
-            .unwrap(),
-        []
-    );
+    assert_eq!(sample.messages(Some(turns[4].id), 7, 10).await.unwrap(), []);
     let tally = purged(&sample, 3).await;
     assert_eq!(
         (tally.erased.turns, tally.kept.turns),
         (4, 0),
         "its own, and those that it pointed to"
     );
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    is_nowhere(&sample);
     is_sound(&sample).await;
 }
 
@@ -356,7 +332,7 @@ async fn a_deleted_fork_shows_nothing_of_turns_that_are_purged_with_another_sess
     let turns = filled(&sample).await;
     let fork = Stream::Session(session(3));
     sample
-        .append(fork, vec![opened(3, 1, Some(turns[2].id)), deleted(3)])
+        .append(fork, [opened(3, 1, Some(turns[2].id)), deleted(3)])
         .await;
     let snippet = async || {
         let row = sample.store.session(session(3)).await.unwrap();
@@ -365,7 +341,7 @@ async fn a_deleted_fork_shows_nothing_of_turns_that_are_purged_with_another_sess
     assert_eq!(snippet().await.as_deref(), Some("answers the xylophonist"));
     purged(&sample, 1).await;
     assert_eq!(snippet().await, None);
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    is_nowhere(&sample);
     is_sound(&sample).await;
 }
 
@@ -391,22 +367,22 @@ async fn imported_turns_keep_their_places_when_what_was_said_in_them_is_purged()
         time: NOON,
     };
     sample
-        .append(
-            Stream::Session(session(4)),
-            vec![Event::TurnsImported(imported), opened(4, 1, Some(node.id))],
+        .in_session(
+            4,
+            [Event::TurnsImported(imported), opened(4, 1, Some(node.id))],
         )
         .await;
     let on_top = take_turn(&sample.store, 4, Some(&node), 401, "go on", MARK).await;
-    let before = sample.store.verify().await.unwrap().turns;
+    let before = sample.verify().await.unwrap().turns;
     purged(&sample, 1).await;
     assert!(!holders(sample.dir.path(), MARK).is_empty());
     purged(&sample, 4).await;
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
-    assert_eq!(sample.store.turn(node.id).await.unwrap(), Some(node));
-    assert_eq!(sample.store.turn(on_top.id).await.unwrap(), Some(on_top));
+    is_nowhere(&sample);
+    assert_eq!(sample.turn(node.id).await.unwrap(), Some(node));
+    assert_eq!(sample.turn(on_top.id).await.unwrap(), Some(on_top));
     is_sound(&sample).await;
     assert_eq!(
-        sample.store.verify().await.unwrap().turns + 1,
+        sample.verify().await.unwrap().turns + 1,
         before,
         "the one that was imported is not there to be counted"
     );
@@ -416,31 +392,26 @@ async fn imported_turns_keep_their_places_when_what_was_said_in_them_is_purged()
 async fn nothing_is_folded_again_while_something_is_purged_and_the_other_way_round() {
     let sample = Sample::new();
     filled(&sample).await;
-    let purging = sample.store.begin_purging().unwrap();
-    assert!(sample.store.begin_purging().is_none());
-    assert!(matches!(
-        sample.store.rebuild().await,
-        Err(RebuildError::Purging)
-    ));
+    let purging = sample.begin_purging().unwrap();
+    assert!(sample.begin_purging().is_none());
+    assert!(matches!(sample.rebuild().await, Err(RebuildError::Purging)));
     drop(purging);
-    let rebuilding = sample.store.begin_rebuild().unwrap();
-    assert!(sample.store.begin_purging().is_none());
+    let rebuilding = sample.begin_rebuild().unwrap();
+    assert!(sample.begin_purging().is_none());
     rebuilding.await.unwrap().unwrap();
-    assert!(sample.store.begin_purging().is_some());
+    assert!(sample.begin_purging().is_some());
 }
 
 #[tokio::test]
 async fn a_blob_that_nobody_names_goes_and_the_empty_state_stays() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let purge = Stream::Session(session(1));
-    let stray = commit(Stream::Run(run(9)), vec![super::sample::noise(1)]).blob(b"stray".to_vec());
-    sample.store.commit(stray).await.unwrap();
+    let stray = commit(Stream::Run(run(9)), [super::sample::noise(1)]).blob(b"stray".to_vec());
+    sample.commit(stray).await.unwrap();
     assert_eq!(erase_all(&sample.store, purge, PurgeItem::Blobs).await, 1);
-    assert_eq!(sample.store.blob(Digest::of(b"stray")).await.unwrap(), None);
+    assert_eq!(sample.blob(Digest::of(b"stray")).await.unwrap(), None);
     assert!(
         sample
-            .store
             .blob(Digest::of(crate::EMPTY_STATE))
             .await
             .unwrap()
@@ -480,12 +451,10 @@ async fn a_purge_that_dies_anywhere_is_open_and_comes_to_its_end_later() {
         // With the note as many as one transaction erases, so that the one after it finds none.
         let slot = of_slot(EVENTS_PER_COMMIT_MAX - 1);
         let slot = commit(Stream::Agent(agent(1)), slot).blob(ANSWER.to_vec());
-        sample.store.commit(slot).await.unwrap();
-        sample
-            .append(Stream::Session(session(1)), vec![deleted(1)])
-            .await;
+        sample.commit(slot).await.unwrap();
+        sample.in_session(1, [deleted(1)]).await;
         begun(&sample.store, 1).await;
-        sample.store.close().await;
+        sample.close().await;
         fs::rename(sample.dir.path(), &data).unwrap();
         let died = in_another_process("tests::purging::purges_until_it_dies", dir.path(), &point);
         assert!(!died.status.success(), "{point} was never passed");

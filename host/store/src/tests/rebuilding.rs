@@ -5,10 +5,7 @@ use super::buckets::{place, written};
 use super::opening::{DIR, in_another_process};
 use super::projections::everything;
 use super::recalling::note;
-use super::sample::{
-    NOON, Sample, accepted, agent, begin, commit, input, message, noise, open, opened, run,
-    run_begun, run_started, session, stepped, take_turn, timer,
-};
+use super::sample::{Sample, agent, commit, noise, open, opened, run, session, take_turn};
 use crate::sql::{Columns, Connection};
 use crate::{CRASH_POINTS, RebuildError, RebuildState, Rebuilt, Replaced, Store};
 use domain::event::{Event, Source};
@@ -23,8 +20,7 @@ use std::time::Duration;
 
 /// A store with a conversation and a note.
 async fn filled() -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     take_turn(
         &sample.store,
@@ -35,9 +31,7 @@ async fn filled() -> Sample {
         "this happened",
     )
     .await;
-    sample
-        .append(Stream::Agent(agent(1)), vec![note(1, "likes tea")])
-        .await;
+    sample.in_agent(1, [note(1, "likes tea")]).await;
     sample
 }
 
@@ -89,8 +83,8 @@ async fn a_start_with_its_first_step_leaves_the_rows_of_both() {
 async fn a_store_that_is_as_its_events_say_is_left_as_it_is() {
     let sample = filled().await;
     let before = everything(&sample.database());
-    assert_eq!(sample.store.rebuild_state(), RebuildState::Never);
-    let rebuilt = sample.store.rebuild().await.unwrap();
+    assert_eq!(sample.rebuild_state(), RebuildState::Never);
+    let rebuilt = sample.rebuild().await.unwrap();
     assert_eq!(
         rebuilt,
         Rebuilt {
@@ -100,12 +94,11 @@ async fn a_store_that_is_as_its_events_say_is_left_as_it_is() {
             paused: Duration::ZERO
         }
     );
-    assert_eq!(sample.store.rebuild_state(), RebuildState::Done(rebuilt));
+    assert_eq!(sample.rebuild_state(), RebuildState::Done(rebuilt));
     assert_eq!(everything(&sample.database()), before);
     assert!(!sample.dir.path().join("rebuild.db").exists());
     // It notes nothing any more, and can do it again.
     let left = sample
-        .store
         .read(|sql| {
             sql.rows("SELECT name FROM temp.sqlite_schema", [], |row| {
                 row.get::<String>(0)
@@ -114,7 +107,7 @@ async fn a_store_that_is_as_its_events_say_is_left_as_it_is() {
         .await
         .unwrap();
     assert!(left.is_empty(), "{left:?}");
-    sample.store.rebuild().await.unwrap();
+    sample.rebuild().await.unwrap();
 }
 
 #[tokio::test]
@@ -187,7 +180,7 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
         let before = everything(&sample.database());
         damage(&sample.database(), statement);
         assert_ne!(everything(&sample.database()), before, "{statement}");
-        let rebuilt = sample.store.rebuild().await.unwrap();
+        let rebuilt = sample.rebuild().await.unwrap();
         assert_eq!(
             rebuilt.replaced,
             [replaced(table, [changed, missing, superfluous])],
@@ -198,17 +191,13 @@ async fn what_was_changed_is_replaced_and_told_table_by_table() {
         take_turn(
             &sample.store,
             1,
-            sample.store.turn_of(2).await.as_ref(),
+            sample.turn_of(2).await.as_ref(),
             3,
             "go on",
             "it does",
         )
         .await;
-        assert_eq!(
-            sample.store.verify().await.unwrap().fault,
-            None,
-            "{statement}"
-        );
+        assert_eq!(sample.verify().await.unwrap().fault, None, "{statement}");
     }
 }
 
@@ -231,30 +220,17 @@ async fn a_damaged_full_text_index_finds_everything_again_for_whoever_had_it_ope
         let sample = filled().await;
         // Every connection has seen the index as it was.
         for _ in 0..8 {
-            assert_eq!(
-                sample
-                    .store
-                    .recall(agent(1), None, "tea morning", 10)
-                    .await
-                    .unwrap()
-                    .len(),
-                2
-            );
+            assert_eq!(sample.recall(1, "tea morning", 10).await.len(), 2);
         }
         damage(&sample.database(), statement);
-        let rebuilt = sample.store.rebuild().await.unwrap();
+        let rebuilt = sample.rebuild().await.unwrap();
         assert!(
             rebuilt.index_replaced && rebuilt.replaced.is_empty(),
             "{statement}: {rebuilt:?}"
         );
         for _ in 0..8 {
             assert_eq!(
-                sample
-                    .store
-                    .recall(agent(1), None, "tea morning", 10)
-                    .await
-                    .unwrap()
-                    .len(),
+                sample.recall(1, "tea morning", 10).await.len(),
                 2,
                 "{statement}"
             );
@@ -262,45 +238,32 @@ async fn a_damaged_full_text_index_finds_everything_again_for_whoever_had_it_ope
         // The writer goes on with the index that is there now.
         for n in 0..40 {
             sample
-                .append(
-                    Stream::Agent(agent(1)),
-                    vec![note(1, &format!("likes tea number {n}"))],
-                )
+                .in_agent(1, [note(1, &format!("likes tea number {n}"))])
                 .await;
         }
         assert_eq!(
-            sample
-                .store
-                .recall(agent(1), None, "number", 100)
-                .await
-                .unwrap()
-                .len(),
+            sample.recall(1, "number", 100).await.len(),
             40,
             "{statement}"
         );
-        assert_eq!(
-            sample.store.verify().await.unwrap().fault,
-            None,
-            "{statement}"
-        );
+        assert_eq!(sample.verify().await.unwrap().fault, None, "{statement}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     for n in 2..6 {
-        sample
-            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
-            .await;
+        sample.in_session(n, [opened(n, 1, None)]).await;
     }
     let enough = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (2..6)
         .map(|n| {
-            let (store, enough) = (sample.store.clone(), Arc::clone(&enough));
+            let store = sample.store.clone();
+            let enough = Arc::clone(&enough);
             tokio::spawn(async move {
-                let (mut turn, mut turns) = (None, 0);
+                let mut turn = None;
+                let mut turns = 0;
                 while !enough.load(Ordering::Relaxed) {
                     turns += 1;
                     turn = Some(
@@ -321,12 +284,7 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
         .collect();
     // Writes that update what is there are noted as well as new rows.
     let notes = place("shelf", BucketScope::User, "ada");
-    sample
-        .append(
-            Stream::Run(run(1)),
-            vec![run_started(run(1), 1, None, Vec::new())],
-        )
-        .await;
+    sample.begin_run(1, 1, []).await;
     let bucket_writer = {
         let store = sample.store.clone();
         let enough = Arc::clone(&enough);
@@ -337,14 +295,15 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
                     written(&notes, &[("a", Some(b"3")), ("b", None)]),
                 ];
                 for write in writes {
-                    let write = commit(Stream::Run(run(1)), vec![write]);
+                    let write = commit(Stream::Run(run(1)), [write]);
                     store.commit(write).await.unwrap();
                 }
             }
         })
     };
     let reads = {
-        let (store, enough) = (sample.store.clone(), Arc::clone(&enough));
+        let store = sample.store.clone();
+        let enough = Arc::clone(&enough);
         tokio::spawn(async move {
             while !enough.load(Ordering::Relaxed) {
                 store.session(session(2)).await.unwrap().unwrap();
@@ -352,7 +311,7 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
             }
         })
     };
-    let mut durable = sample.store.durable();
+    let mut durable = sample.durable();
     let mut repaired = 0;
     for round in 1..=5 {
         durable
@@ -367,7 +326,7 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
              UPDATE runs SET started_at = 1 WHERE outcome IS NOT NULL; DELETE FROM blob_references \
              WHERE stream % 10 = 9;",
         );
-        let rebuilt = sample.store.rebuild().await.unwrap();
+        let rebuilt = sample.rebuild().await.unwrap();
         repaired += rebuilt
             .replaced
             .iter()
@@ -386,10 +345,10 @@ async fn a_store_under_load_is_rebuilt_and_nothing_is_lost() {
     bucket_writer.await.unwrap();
     reads.await.unwrap();
     assert!(repaired > 5);
-    let verified = sample.store.verify().await.unwrap();
+    let verified = sample.verify().await.unwrap();
     assert_eq!((verified.fault, u128::from(verified.turns)), (None, turns));
     // The same once more, now that nothing moves.
-    let last = sample.store.rebuild().await.unwrap();
+    let last = sample.rebuild().await.unwrap();
     assert_eq!((last.replaced, last.index_replaced), (Vec::new(), false));
     assert_eq!(last.events, *durable.borrow());
 }
@@ -399,26 +358,19 @@ async fn one_rebuild_goes_on_at_a_time_and_ends_with_the_store() {
     let sample = filled().await;
     for n in 10..40 {
         sample
-            .store
             .commit(commit(Stream::Run(run(n)), vec![noise(1); 500]))
             .await
             .unwrap();
     }
-    let first = sample.store.begin_rebuild().unwrap();
+    let first = sample.begin_rebuild().unwrap();
+    assert!(matches!(sample.rebuild().await, Err(RebuildError::Running)));
     assert!(matches!(
-        sample.store.rebuild().await,
-        Err(RebuildError::Running)
-    ));
-    assert!(matches!(
-        sample.store.rebuild_state(),
+        sample.rebuild_state(),
         RebuildState::Running { .. }
     ));
-    sample.store.close().await;
+    sample.close().await;
     assert!(matches!(first.await.unwrap(), Err(RebuildError::Closed)));
-    assert!(matches!(
-        sample.store.rebuild().await,
-        Err(RebuildError::Closed)
-    ));
+    assert!(matches!(sample.rebuild().await, Err(RebuildError::Closed)));
     assert!(!sample.dir.path().join("rebuild.db").exists());
     assert_eq!(open(sample.dir.path()).verify().await.unwrap().fault, None);
 }
@@ -432,10 +384,10 @@ async fn an_event_that_cannot_be_read_leaves_everything_as_it_is() {
          runs;",
     );
     let before = everything(&sample.database());
-    let error = sample.store.rebuild().await.unwrap_err();
+    let error = sample.rebuild().await.unwrap_err();
     assert!(matches!(error, RebuildError::Database { .. }), "{error:?}");
-    let RebuildState::Failed { reason } = sample.store.rebuild_state() else {
-        panic!("{:?}", sample.store.rebuild_state())
+    let RebuildState::Failed { reason } = sample.rebuild_state() else {
+        panic!("{:?}", sample.rebuild_state())
     };
     assert!(
         reason.contains("event ")

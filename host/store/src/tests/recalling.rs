@@ -1,10 +1,10 @@
 //! Recall: words in, hits out, whatever the words are and whichever other users said them.
 
 use super::purging::erase_all;
-use super::sample::{NOON, Sample, agent, begin, created, opened, run, session, take_turn};
+use super::sample::{NOON, Sample, agent, created, opened, run, session, take_turn};
 use crate::PurgeItem;
 use crate::fault::UNINDEXABLE_IN_TESTS;
-use crate::sql::{Columns, Connection};
+use crate::sql::Columns;
 use domain::event::{Event, NoteForgotten, NoteRemembered, SessionDeleted};
 use domain::id::Stream;
 use std::time::Duration;
@@ -24,25 +24,19 @@ pub(super) fn note(of: u128, text: &str) -> Event {
 }
 
 async fn sample() -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     sample
-        .append(
-            Stream::Agent(agent(2)),
-            vec![
+        .in_agent(
+            2,
+            [
                 created(2, "/bob/assistant", None),
                 note(2, "the dragon's secret"),
             ],
         )
         .await;
+    sample.in_session(2, [opened(2, 2, None)]).await;
     sample
-        .append(Stream::Session(session(2)), vec![opened(2, 2, None)])
-        .await;
-    sample
-        .append(
-            Stream::Agent(agent(1)),
-            vec![note(1, "prefers green tea to coffee")],
-        )
+        .in_agent(1, [note(1, "prefers green tea to coffee")])
         .await;
     take_turn(
         &sample.store,
@@ -59,11 +53,7 @@ async fn sample() -> Sample {
 #[tokio::test]
 async fn what_was_said_and_what_was_remembered_is_found() {
     let sample = sample().await;
-    let hits = sample
-        .store
-        .recall(agent(1), None, "coffee", 10)
-        .await
-        .unwrap();
+    let hits = sample.recall(1, "coffee", 10).await;
     assert_eq!(hits.len(), 2);
     let noted = hits.iter().find(|hit| hit.turn.is_none()).unwrap();
     assert_eq!(
@@ -76,24 +66,11 @@ async fn what_was_said_and_what_was_remembered_is_found() {
         (Some(2), "In the Élysée, near the coffee machine.")
     );
     assert_eq!(
-        sample
-            .store
-            .recall(agent(1), None, "elysee", 10)
-            .await
-            .unwrap()
-            .len(),
+        sample.recall(1, "elysee", 10).await.len(),
         1,
         "accents do not matter"
     );
-    assert_eq!(
-        sample
-            .store
-            .recall(agent(1), None, "coffee", 1)
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(sample.recall(1, "coffee", 1).await.len(), 1);
 }
 
 #[tokio::test]
@@ -104,24 +81,14 @@ async fn what_was_said_in_a_deleted_session_is_not_found_and_what_was_remembered
         deleted_by: super::sample::ada(),
         time: NOON,
     };
-    sample
-        .append(
-            Stream::Session(session(1)),
-            vec![Event::SessionDeleted(deleted)],
-        )
-        .await;
-    let hits = sample
-        .store
-        .recall(agent(1), None, "coffee", 10)
-        .await
-        .unwrap();
+    sample.in_session(1, [Event::SessionDeleted(deleted)]).await;
+    let hits = sample.recall(1, "coffee", 10).await;
     assert_eq!(
         hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(),
         ["prefers green tea to coffee"]
     );
     assert!(
         sample
-            .store
             .search(&sample.sees_all().await, None, "coffee", 10)
             .await
             .unwrap()
@@ -132,23 +99,8 @@ async fn what_was_said_in_a_deleted_session_is_not_found_and_what_was_remembered
 #[tokio::test]
 async fn an_agent_finds_nothing_of_another_one() {
     let sample = sample().await;
-    assert!(
-        sample
-            .store
-            .recall(agent(1), None, "secret", 10)
-            .await
-            .unwrap()
-            .is_empty()
-    );
-    assert_eq!(
-        sample
-            .store
-            .recall(agent(2), None, "secret", 10)
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
+    assert!(sample.recall(1, "secret", 10).await.is_empty());
+    assert_eq!(sample.recall(2, "secret", 10).await.len(), 1);
     let other = agent(2).0.simple().to_string();
     for trick in [
         other.clone(),
@@ -223,7 +175,7 @@ async fn no_query_is_a_syntax_error() {
 
 /// Rows whose words are in the index.
 fn indexed(sample: &Sample) -> i64 {
-    let connection = Connection::open(sample.database()).unwrap();
+    let connection = sample.connection();
     connection
         .query_row("SELECT count(*) FROM recall_index_docsize", [], |row| {
             row.get(0)
@@ -235,20 +187,11 @@ fn indexed(sample: &Sample) -> i64 {
 async fn no_commit_indexes_words_and_every_search_finds_them() {
     let sample = sample().await;
     assert_eq!(indexed(&sample), 0);
-    assert_eq!(
-        sample
-            .store
-            .recall(agent(1), None, "dragons", 10)
-            .await
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(sample.recall(1, "dragons", 10).await.len(), 1);
     assert_eq!(indexed(&sample), 4, "with a search all of them are");
     take_turn(&sample.store, 1, None, 2, "And what of unicorns?", " ").await;
     assert_eq!(
         sample
-            .store
             .search(&sample.sees_all().await, None, "unicorns", 10)
             .await
             .unwrap()
@@ -273,18 +216,14 @@ async fn what_was_not_indexed_at_a_stop_is_indexed_after_it() {
     tokio::time::timeout(Duration::from_secs(10), waiting)
         .await
         .expect("the writer indexes when it has nothing else to do");
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
     let sample = sample().await;
-    sample
-        .store
-        .recall(agent(1), None, "coffee", 10)
-        .await
-        .unwrap();
-    let before = *sample.store.durable().borrow();
+    sample.recall(1, "coffee", 10).await;
+    let before = *sample.durable().borrow();
     take_turn(
         &sample.store,
         1,
@@ -297,7 +236,6 @@ async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
     for run in [1, 2] {
         let run = super::sample::run(run);
         let events = sample
-            .store
             .stream(Stream::Session(session(1)), 0, 100)
             .await
             .unwrap();
@@ -310,18 +248,14 @@ async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
         };
         erase_all(&sample.store, Stream::Session(session(1)), item).await;
     }
-    assert!(*sample.store.durable().borrow() > before);
-    let hits = sample
-        .store
-        .recall(agent(1), None, "coffee unicorns", 10)
-        .await
-        .unwrap();
+    assert!(*sample.durable().borrow() > before);
+    let hits = sample.recall(1, "coffee unicorns", 10).await;
     assert_eq!(
         hits.iter().map(|hit| hit.text.as_str()).collect::<Vec<_>>(),
         ["prefers green tea to coffee"]
     );
     assert_eq!(indexed(&sample), 2, "the notes");
-    let connection = Connection::open(sample.database()).unwrap();
+    let connection = sample.connection();
     connection
         .execute(
             "INSERT INTO recall_index (recall_index) VALUES ('integrity-check')",
@@ -332,11 +266,7 @@ async fn a_purge_takes_what_is_indexed_and_what_is_not_yet() {
 
 /// Returns the words that a search for coffee finds, in the order of their texts.
 async fn with_coffee(sample: &Sample) -> Vec<String> {
-    let hits = sample
-        .store
-        .recall(agent(1), None, "coffee", 10)
-        .await
-        .unwrap();
+    let hits = sample.recall(1, "coffee", 10).await;
     let mut texts: Vec<String> = hits.into_iter().map(|hit| hit.text).collect();
     texts.sort();
     texts
@@ -344,8 +274,7 @@ async fn with_coffee(sample: &Sample) -> Vec<String> {
 
 #[tokio::test]
 async fn words_over_which_indexing_panics_are_not_found_and_all_others_are() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let turn = take_turn(
         &sample.store,
         1,
@@ -355,9 +284,7 @@ async fn words_over_which_indexing_panics_are_not_found_and_all_others_are() {
         &format!("coffee, and {UNINDEXABLE_IN_TESTS}"),
     )
     .await;
-    sample
-        .append(Stream::Agent(agent(1)), vec![note(1, "coffee after")])
-        .await;
+    sample.in_agent(1, [note(1, "coffee after")]).await;
     assert_eq!(
         with_coffee(&sample).await,
         ["coffee after", "coffee before"]
@@ -373,7 +300,7 @@ async fn words_over_which_indexing_panics_are_not_found_and_all_others_are() {
         with_coffee(&sample).await,
         ["coffee after", "coffee again", "coffee before"]
     );
-    let rebuilt = sample.store.rebuild().await.unwrap();
+    let rebuilt = sample.rebuild().await.unwrap();
     assert_eq!(
         (rebuilt.replaced, rebuilt.index_replaced),
         (Vec::new(), false)
@@ -382,14 +309,10 @@ async fn words_over_which_indexing_panics_are_not_found_and_all_others_are() {
 
 #[tokio::test]
 async fn words_that_panic_in_the_index_do_not_end_the_process_after_a_start() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     take_turn(&sample.store, 1, None, 1, UNINDEXABLE_IN_TESTS, "coffee").await;
     sample
-        .append(
-            Stream::Agent(agent(1)),
-            vec![note(1, UNINDEXABLE_IN_TESTS), note(1, "coffee after")],
-        )
+        .in_agent(1, [note(1, UNINDEXABLE_IN_TESTS), note(1, "coffee after")])
         .await;
     let sample = sample.reopen().await;
     let waiting = async {
@@ -400,13 +323,12 @@ async fn words_that_panic_in_the_index_do_not_end_the_process_after_a_start() {
     tokio::time::timeout(Duration::from_secs(10), waiting)
         .await
         .expect("the writer passes over the words that panic");
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test]
 async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     take_turn(
         &sample.store,
         1,
@@ -416,15 +338,12 @@ async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
         &format!("coffee, and {UNINDEXABLE_IN_TESTS}"),
     )
     .await;
-    sample
-        .append(Stream::Agent(agent(1)), vec![note(1, "coffee after")])
-        .await;
+    sample.in_agent(1, [note(1, "coffee after")]).await;
     assert_eq!(
         with_coffee(&sample).await,
         ["coffee after", "coffee before"]
     );
     let events = sample
-        .store
         .stream(Stream::Session(session(1)), 0, 100)
         .await
         .unwrap();
@@ -440,7 +359,7 @@ async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
         (with_coffee(&sample).await, indexed(&sample)),
         (vec!["coffee after".to_owned()], 1)
     );
-    let connection = Connection::open(sample.database()).unwrap();
+    let connection = sample.connection();
     connection
         .execute(
             "INSERT INTO recall_index (recall_index) VALUES ('integrity-check')",
@@ -451,7 +370,7 @@ async fn a_purge_of_words_that_could_not_be_indexed_leaves_the_index_whole() {
 
 /// The notes of the first agent.
 async fn notes_of(sample: &Sample) -> Vec<crate::NoteRow> {
-    sample.store.notes(agent(1), None, None, 10).await.unwrap()
+    sample.notes(agent(1), None, None, 10).await.unwrap()
 }
 
 #[tokio::test]
@@ -459,10 +378,10 @@ async fn a_forgotten_note_is_erased_and_another_agents_stays() {
     let sample = sample().await;
     let [noted]: [crate::NoteRow; 1] = notes_of(&sample).await.try_into().unwrap();
     assert_eq!(
-        sample.store.note(agent(1), noted.id).await.unwrap(),
+        sample.note(agent(1), noted.id).await.unwrap(),
         Some(noted.clone())
     );
-    assert_eq!(sample.store.note(agent(2), noted.id).await.unwrap(), None);
+    assert_eq!(sample.note(agent(2), noted.id).await.unwrap(), None);
     let forget = |of: u128| {
         Event::NoteForgotten(NoteForgotten {
             agent: agent(of),
@@ -474,12 +393,9 @@ async fn a_forgotten_note_is_erased_and_another_agents_stays() {
         })
     };
     // An event of another stream erases nothing.
-    sample
-        .append(Stream::Agent(agent(2)), vec![forget(2)])
-        .await;
+    sample.in_agent(2, [forget(2)]).await;
     let event = || async {
         let events = sample
-            .store
             .stream(Stream::Agent(agent(1)), 0, 100)
             .await
             .unwrap();
@@ -487,24 +403,20 @@ async fn a_forgotten_note_is_erased_and_another_agents_stays() {
         found.unwrap().event
     };
     assert!(event().await.is_some());
-    sample
-        .append(Stream::Agent(agent(1)), vec![forget(1)])
-        .await;
+    sample.in_agent(1, [forget(1)]).await;
     assert!(event().await.is_none(), "what it said is gone");
     assert!(notes_of(&sample).await.is_empty());
     let hits = sample
-        .store
         .recall_notes(agent(1), None, "tea", 10)
         .await
         .unwrap();
     assert!(hits.is_empty(), "{hits:?}");
     let theirs = sample
-        .store
         .recall_notes(agent(2), None, "dragon", 10)
         .await
         .unwrap();
     assert_eq!(theirs.len(), 1);
-    assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    sample.is_sound().await;
 }
 
 #[tokio::test]
@@ -515,10 +427,9 @@ async fn words_that_stand_in_every_text_find_nothing_beside_others() {
         "The user's sister is called Ada.",
     ];
     let more = more.map(|text| note(1, text)).to_vec();
-    sample.append(Stream::Agent(agent(1)), more).await;
+    sample.in_agent(1, more).await;
     let texts = async |query: &str| {
         let hits = sample
-            .store
             .recall_notes(agent(1), None, query, 10)
             .await
             .unwrap();

@@ -9,7 +9,7 @@
 //! The way of a database from one layout to the next is tested with a made-up layout.
 
 use super::projections::everything;
-use super::sample::{NOON, Sample, begin, commit, noise, open, options, run, session, take_turn};
+use super::sample::{NOON, Sample, commit, noise, open, options, run, session, take_turn};
 use crate::schema::{self, FIRST, migrate_by};
 use crate::sql::Connection;
 use crate::{Commit, Expected, OpenError, Store};
@@ -255,7 +255,7 @@ async fn data_folders_of_every_version_open_and_fold_to_the_same() {
         assert!(every.iter().all(is_read), "{version}");
         // It goes on from there.
         store
-            .commit(commit(Stream::Run(run(1)), vec![noise(1)]))
+            .commit(commit(Stream::Run(run(1)), [noise(1)]))
             .await
             .unwrap();
         store.close().await;
@@ -269,10 +269,9 @@ async fn data_folders_of_every_version_open_and_fold_to_the_same() {
 
 /// A store with a turn in it, closed.
 async fn filled() -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
-    sample.store.close().await;
+    sample.close().await;
     sample
 }
 
@@ -280,7 +279,7 @@ async fn filled() -> Sample {
 async fn the_next_layout_keeps_the_events_and_folds_what_follows_from_them_again() {
     let sample = filled().await;
     let before = everything(&sample.database());
-    let connection = Connection::open(sample.database()).unwrap();
+    let connection = sample.connection();
     let id = schema::store_id(&connection).unwrap();
     migrate_by(&[FIRST, NEXT], &connection, "another").unwrap();
     assert_eq!(schema::version(&connection).unwrap(), 2);
@@ -306,7 +305,7 @@ async fn the_next_layout_keeps_the_events_and_folds_what_follows_from_them_again
 async fn a_migration_that_fails_leaves_the_database_as_it_was() {
     let sample = filled().await;
     let before = everything(&sample.database());
-    let connection = Connection::open(sample.database()).unwrap();
+    let connection = sample.connection();
     let broken = format!("{NEXT} INSERT INTO nowhere VALUES (1);");
     migrate_by(&[FIRST, &broken], &connection, "").unwrap_err();
     assert_eq!(schema::version(&connection).unwrap(), 1);

@@ -2,13 +2,16 @@
 
 use crate::AgentFilter;
 use crate::sql::{Columns, Connection, Sql};
-use crate::{Commit, Committed, Expected, Options, Store};
+use crate::{
+    AgentRow, Commit, CommitError, Committed, Expected, Hit, InputState, Options, RunRow,
+    SessionRow, Store,
+};
 use domain::basis::{Basis, Documents, LimitsLeft};
 use domain::definition::DefinitionId;
 use domain::digest::{Digest, Salt};
 use domain::event::{
-    AgentCreated, Event, InputAccepted, NewEvent, PluginEmitted, RunEnded, RunStarted, RunStepped,
-    SessionOpened, Source, Subject, TurnCommitted,
+    AgentCreated, Event, InputAccepted, InputDead, InputRequeued, NewEvent, PluginEmitted,
+    RunEnded, RunStarted, RunStepped, SessionOpened, Source, Subject, TurnCommitted,
 };
 use domain::id::ConversationId;
 use domain::id::{AgentId, EventId, InputId, OperationId, RunId, SessionId, Stream, TurnId};
@@ -20,6 +23,7 @@ use domain::time::Timestamp;
 use domain::tool::EffectClass;
 use domain::turn::{TurnEnd, TurnNode};
 use domain::user::UserId;
+use std::ops::Deref;
 use std::path::Path;
 use uuid::Uuid;
 
@@ -31,11 +35,26 @@ pub(super) struct Sample {
     pub(super) store: Store,
 }
 
+impl Deref for Sample {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
 impl Sample {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path());
         Self { dir, store }
+    }
+
+    /// A store with an agent and a session in which nothing was said.
+    pub(super) async fn begun() -> Self {
+        let sample = Self::new();
+        begin(&sample).await;
+        sample
     }
 
     /// Returns the clearance of ada, from whom nothing is hidden.
@@ -57,8 +76,118 @@ impl Sample {
         self.dir.path().join("store.db")
     }
 
-    pub(super) async fn append(&self, stream: Stream, events: Vec<Event>) -> Committed {
+    pub(super) async fn append(
+        &self,
+        stream: Stream,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Committed {
         self.store.commit(commit(stream, events)).await.unwrap()
+    }
+
+    /// Appends events to the stream of a session.
+    pub(super) async fn in_session(
+        &self,
+        n: u128,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Committed {
+        self.append(Stream::Session(session(n)), events).await
+    }
+
+    /// Appends events to the stream of a run.
+    pub(super) async fn in_run(
+        &self,
+        n: u128,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Committed {
+        self.append(Stream::Run(run(n)), events).await
+    }
+
+    /// Begins a run of a session that takes these inputs in.
+    pub(super) async fn begin_run(
+        &self,
+        n: u128,
+        in_session: u128,
+        claimed: impl IntoIterator<Item = InputId>,
+    ) {
+        self.in_run(
+            n,
+            [run_started(
+                run(n),
+                in_session,
+                None,
+                claimed.into_iter().collect(),
+            )],
+        )
+        .await;
+    }
+
+    /// Ends a run of a session with a turn that says nothing.
+    pub(super) async fn end_run(&self, n: u128, in_session: u128) -> TurnNode {
+        let turn = turn_after(&self.store, None, run(n), &[]).await;
+        self.in_run(n, [run_ended(run(n), in_session, turn.id)])
+            .await;
+        turn
+    }
+
+    /// Appends events to the stream of an agent.
+    pub(super) async fn in_agent(
+        &self,
+        n: u128,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Committed {
+        self.append(Stream::Agent(agent(n)), events).await
+    }
+
+    /// Appends events to the stream of the host.
+    pub(super) async fn in_host(&self, events: impl IntoIterator<Item = Event>) -> Committed {
+        self.append(Stream::Host, events).await
+    }
+
+    /// Checks that a commit is refused, because the store is not as it expects.
+    pub(super) async fn conflicts(&self, commit: Commit) {
+        let refused = self.store.commit(commit).await;
+        assert!(
+            matches!(refused, Err(CommitError::Conflict(_))),
+            "{refused:?}"
+        );
+    }
+
+    /// Checks that verification finds no fault.
+    pub(super) async fn is_sound(&self) {
+        assert_eq!(self.store.verify().await.unwrap().fault, None);
+    }
+
+    /// Returns the inputs that wait in a session at a time, in order.
+    pub(super) async fn waiting(&self, n: u128, now: Timestamp) -> Vec<InputId> {
+        let waiting = self.store.waiting_inputs(session(n), now, 10).await;
+        waiting.unwrap().iter().map(|input| input.input).collect()
+    }
+
+    /// Opens the database beside the store.
+    pub(super) fn connection(&self) -> Connection {
+        Connection::open(self.database()).unwrap()
+    }
+
+    /// Recalls from all sessions of an agent.
+    pub(super) async fn recall(&self, n: u128, words: &str, limit: u32) -> Vec<Hit> {
+        let found = self.store.recall(agent(n), None, words, limit).await;
+        found.unwrap()
+    }
+
+    pub(super) async fn agent(&self, n: u128) -> AgentRow {
+        self.store.agent(agent(n)).await.unwrap().unwrap()
+    }
+
+    pub(super) async fn session(&self, n: u128) -> SessionRow {
+        self.store.session(session(n)).await.unwrap().unwrap()
+    }
+
+    pub(super) async fn run(&self, n: u128) -> RunRow {
+        self.store.run(run(n)).await.unwrap().unwrap()
+    }
+
+    pub(super) async fn input(&self, n: u128) -> InputState {
+        self.store.input(input(n)).await.unwrap().unwrap().1
     }
 }
 
@@ -148,12 +277,17 @@ pub(super) fn new(event: Event) -> NewEvent {
     }
 }
 
-pub(super) fn commit(stream: Stream, events: Vec<Event>) -> Commit {
+pub(super) fn commit(stream: Stream, events: impl IntoIterator<Item = Event>) -> Commit {
     expecting(stream, Expected::Any, events)
 }
 
-pub(super) fn expecting(stream: Stream, expected: Expected, events: Vec<Event>) -> Commit {
-    Commit::new().append(stream, expected, events.into_iter().map(new).collect())
+pub(super) fn expecting(
+    stream: Stream,
+    expected: Expected,
+    events: impl IntoIterator<Item = Event>,
+) -> Commit {
+    let events = events.into_iter().map(new).collect();
+    Commit::new().append(stream, expected, events)
 }
 
 pub(super) fn created(n: u128, path: &str, parent: Option<AgentId>) -> Event {
@@ -196,6 +330,27 @@ pub(super) fn accepted(n: u128, to: u128, source: Source, text: &str) -> Event {
             source,
             NOON.plus_ms(u64::try_from(n).unwrap()),
         )
+    })
+}
+
+/// An input that becomes a dead letter.
+pub(super) fn dead(n: u128, in_session: u128, reason: &str) -> Event {
+    Event::InputDead(InputDead {
+        input: input(n),
+        session: session(in_session),
+        reason: reason.to_owned(),
+        time: NOON,
+    })
+}
+
+/// A dead letter that ada has wait again, with the turn that she consents to repeat.
+pub(super) fn requeued(n: u128, in_session: u128, repeat: Option<RunId>) -> Event {
+    Event::InputRequeued(InputRequeued {
+        input: input(n),
+        session: session(in_session),
+        requeued_by: ada(),
+        repeat,
+        time: NOON,
     })
 }
 
@@ -299,6 +454,16 @@ pub(super) fn stepped(
         ledger: Vec::new(),
         time: NOON,
     }
+}
+
+/// The event of such a step.
+pub(super) fn step(
+    of: RunId,
+    heard: Vec<Message>,
+    said: Vec<Message>,
+    started: Vec<Operation>,
+) -> Event {
+    Event::RunStepped(Box::new(stepped(of, heard, said, started)))
 }
 
 pub(super) fn run_ended(of: RunId, in_session: u128, turn: TurnId) -> Event {

@@ -114,13 +114,14 @@ impl Model {
 }
 
 async fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
-    let (mut sample, mut model) = (Sample::new(), Model::default());
+    let mut sample = Sample::new();
+    let mut model = Model::default();
     for step in &steps {
         if step.reopen {
             sample = sample.reopen().await;
         }
         let (commit, expected) = model.commit(step);
-        let became = match sample.store.commit(commit).await {
+        let became = match sample.commit(commit).await {
             Ok(committed) => Became::Landed(committed.last_position),
             Err(CommitError::Conflict(_)) => Became::Conflict,
             Err(CommitError::Replayed { .. }) => Became::Replayed,
@@ -130,7 +131,6 @@ async fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
         prop_assert_eq!(became, expected);
     }
     let stored = sample
-        .store
         .events(0, crate::EventFilter::default(), usize::MAX)
         .await
         .unwrap();
@@ -152,7 +152,7 @@ async fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
             .zip(1..)
             .all(|(event, position)| event.position == position)
     );
-    prop_assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    prop_assert_eq!(sample.verify().await.unwrap().fault, None);
     Ok(())
 }
 

@@ -1,8 +1,6 @@
 //! Sessions below sessions, whose they are, and their events in one order.
 
-use super::sample::{
-    Sample, accepted, agent, created, input, new, noise, opened, run, run_started, session,
-};
+use super::sample::{Sample, accepted, agent, created, input, new, noise, opened, run, session};
 use super::sample::{active, ada};
 use crate::{Commit, Expected, SpawnedSession};
 use domain::delegate::Priority;
@@ -60,18 +58,13 @@ pub(super) async fn spawn(sample: &Sample, n: u128, by: u128, path: &str, owner:
         .append(Stream::Agent(agent(n)), Expected::Any, of(made))
         .append(Stream::Session(session(n)), Expected::Any, of(begun))
         .append(Stream::Session(session(n)), Expected::Any, of(work));
-    sample.store.commit(commit).await.unwrap();
+    sample.commit(commit).await.unwrap();
     start(sample, n).await;
 }
 
 /// A run begins in a session.
 async fn start(sample: &Sample, n: u128) {
-    sample
-        .append(
-            Stream::Run(run(n)),
-            vec![run_started(run(n), n, None, Vec::new())],
-        )
-        .await;
+    sample.begin_run(n, n, []).await;
 }
 
 /// Something happens in a session; its position.
@@ -79,7 +72,6 @@ async fn happen(sample: &Sample, n: u128) -> u64 {
     let mut event = new(noise(1));
     event.subject.session = Some(session(n));
     sample
-        .store
         .commit(Commit::new().append(Stream::Session(session(n)), Expected::Any, vec![event]))
         .await
         .unwrap()
@@ -90,14 +82,9 @@ async fn family() -> Sample {
     let sample = Sample::new();
     for n in [1, 2] {
         sample
-            .append(
-                Stream::Agent(agent(n)),
-                vec![created(n, &format!("/ada/{n}"), None)],
-            )
+            .in_agent(n, [created(n, &format!("/ada/{n}"), None)])
             .await;
-        sample
-            .append(Stream::Session(session(n)), vec![opened(n, n, None)])
-            .await;
+        sample.in_session(n, [opened(n, n, None)]).await;
         start(&sample, n).await;
     }
     spawn(&sample, 3, 1, "/ada/1/sub/0", "ada").await;
@@ -109,7 +96,6 @@ async fn family() -> Sample {
 
 async fn positions(sample: &Sample, after: u64, of: SessionId, limit: usize) -> Vec<u64> {
     let events = sample
-        .store
         .events_with_spawned(after, of, &sample.sees_all().await, limit)
         .await
         .unwrap();
@@ -133,7 +119,6 @@ async fn the_sessions_below_a_session_are_known_with_their_depth_and_only_to_the
     ];
     assert_eq!(
         sample
-            .store
             .spawned(session(1), &sample.sees_all().await)
             .await
             .unwrap(),
@@ -141,7 +126,6 @@ async fn the_sessions_below_a_session_are_known_with_their_depth_and_only_to_the
     );
     assert_eq!(
         sample
-            .store
             .spawned(session(3), &sample.sees_all().await)
             .await
             .unwrap()
@@ -150,16 +134,14 @@ async fn the_sessions_below_a_session_are_known_with_their_depth_and_only_to_the
     );
     assert_eq!(
         sample
-            .store
             .spawned(session(4), &sample.sees_all().await)
             .await
             .unwrap(),
         []
     );
-    sample.store.rebuild().await.unwrap();
+    sample.rebuild().await.unwrap();
     assert_eq!(
         sample
-            .store
             .spawned(session(1), &sample.sees_all().await)
             .await
             .unwrap(),
@@ -184,10 +166,9 @@ async fn a_session_that_was_there_before_it_got_work_is_not_spawned_by_it() {
             input: input(90 + n),
             ..work
         });
-        sample.append(Stream::Session(session(n)), vec![work]).await;
+        sample.in_session(n, [work]).await;
     }
     let below: Vec<_> = sample
-        .store
         .spawned(session(1), &sample.sees_all().await)
         .await
         .unwrap()
@@ -205,7 +186,6 @@ async fn the_events_of_a_session_and_those_below_it_can_be_read_on_from_any_of_t
     }
     let mut expected = Vec::new();
     for recorded in sample
-        .store
         .events(0, crate::EventFilter::default(), 1_000)
         .await
         .unwrap()
@@ -248,14 +228,10 @@ async fn a_page_of_agents_is_full_of_their_owners() {
             owner_user_id: owner.parse().unwrap(),
             ..made
         });
-        sample.append(Stream::Agent(agent(n)), vec![made]).await;
+        sample.in_agent(n, [made]).await;
     }
     let page = async |after| {
-        let page = sample
-            .store
-            .agents(&ada(), active(), after, 2)
-            .await
-            .unwrap();
+        let page = sample.agents(&ada(), active(), after, 2).await.unwrap();
         page.into_iter()
             .map(|(row, _)| row.agent.id)
             .collect::<Vec<_>>()
@@ -264,7 +240,6 @@ async fn a_page_of_agents_is_full_of_their_owners() {
     assert_eq!(page(Some(agent(6))).await, [agent(9)]);
     assert_eq!(
         sample
-            .store
             .agents(&"eve".parse().unwrap(), active(), None, 9)
             .await
             .unwrap(),

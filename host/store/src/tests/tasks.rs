@@ -2,12 +2,11 @@
 
 use super::projections::everything;
 use super::sample::{
-    NOON, Sample, accepted, agent, begin, input, opened, run, run_ended, run_started, session,
-    stepped, timer, turn_after,
+    NOON, Sample, accepted, agent, begin, input, opened, run, run_started, session, stepped, timer,
 };
 use crate::read::tasks::{COUNTED_OF_AGENT, COUNTED_OF_SESSION, COUNTED_OF_USER};
 use crate::read::tasks::{OF_AGENT, OF_SESSION, OF_USER};
-use crate::sql::{Connection, args};
+use crate::sql::args;
 use crate::{AgentGuard, Commit, TaskFilter};
 use domain::budget::Amount;
 use domain::delegate::{Priority, TaskState};
@@ -61,7 +60,7 @@ fn transferred(operation: OperationId) -> Source {
 }
 
 async fn status(sample: &Sample, id: OperationId) -> TaskStatus {
-    let row = sample.store.task(id, None).await.unwrap();
+    let row = sample.task(id, None).await.unwrap();
     row.expect("a task").status
 }
 
@@ -69,16 +68,14 @@ async fn status(sample: &Sample, id: OperationId) -> TaskStatus {
 async fn two_tasks(sample: &Sample) -> [OperationId; 2] {
     begin(sample).await;
     for n in [2, 3] {
-        sample
-            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
-            .await;
+        sample.in_session(n, [opened(n, 1, None)]).await;
     }
     let work = [handed_over(2, false), handed_over(3, true)];
     let step = stepped(run(1), Vec::new(), Vec::new(), work.to_vec());
     sample
-        .append(
-            Stream::Run(run(1)),
-            vec![
+        .in_run(
+            1,
+            [
                 run_started(run(1), 1, None, Vec::new()),
                 Event::RunStepped(Box::new(step)),
             ],
@@ -87,10 +84,7 @@ async fn two_tasks(sample: &Sample) -> [OperationId; 2] {
     let ids = work.map(|operation| operation.id);
     for (n, id) in [(2, ids[0]), (3, ids[1])] {
         sample
-            .append(
-                Stream::Session(session(n)),
-                vec![accepted(n, n, transferred(id), "work")],
-            )
+            .in_session(n, [accepted(n, n, transferred(id), "work")])
             .await;
     }
     ids
@@ -103,13 +97,13 @@ async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
     assert_eq!(status(&sample, first).await, TaskStatus::Pending);
     assert_eq!(status(&sample, second).await, TaskStatus::Queued);
     let under_way = async || {
-        let found = sample.store.delegations_under_way(10).await.unwrap();
+        let found = sample.delegations_under_way(10).await.unwrap();
         let mut inputs: Vec<_> = found.into_iter().map(|(_, _, input)| input).collect();
         inputs.sort();
         inputs
     };
     assert_eq!(under_way().await, [input(2), input(3)]);
-    let row = sample.store.task(first, None).await.unwrap().unwrap();
+    let row = sample.task(first, None).await.unwrap().unwrap();
     assert_eq!(
         (row.kind, row.target.as_deref(), row.operation.as_deref()),
         (TaskKind::Delegate, Some("worker"), Some("list_files"))
@@ -117,17 +111,9 @@ async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
     assert_eq!(row.parameters.as_deref(), Some(r#"{"path":"/data"}"#));
     assert_eq!((row.to_session, row.input), (session(2), input(2)));
 
-    sample
-        .append(
-            Stream::Run(run(2)),
-            vec![run_started(run(2), 2, None, vec![input(2)])],
-        )
-        .await;
+    sample.begin_run(2, 2, [input(2)]).await;
     assert_eq!(status(&sample, first).await, TaskStatus::Running);
-    let turn = turn_after(&sample.store, None, run(2), &[]).await;
-    sample
-        .append(Stream::Run(run(2)), vec![run_ended(run(2), 2, turn.id)])
-        .await;
+    sample.end_run(2, 2).await;
     let spent = Amount {
         tokens: 7,
         calls: 1,
@@ -144,19 +130,15 @@ async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
         settle(second, TaskState::Timeout),
     ];
     sample
-        .append(
-            Stream::Run(run(1)),
-            vec![Event::RunSettled(RunSettled {
+        .in_run(
+            1,
+            [Event::RunSettled(RunSettled {
                 run: run(1),
                 settled,
             })],
         )
         .await;
-    let rows = sample
-        .store
-        .tasks(TaskFilter::default(), None, 10)
-        .await
-        .unwrap();
+    let rows = sample.tasks(TaskFilter::default(), None, 10).await.unwrap();
     let mut ends: Vec<_> = rows
         .iter()
         .map(|row| (row.to_session, row.status, row.tokens, row.ended_at))
@@ -172,7 +154,7 @@ async fn a_task_is_known_from_its_hand_over_to_its_end_and_folds_again() {
     );
     assert_eq!(under_way().await, []);
     let before = everything(&sample.database());
-    sample.store.rebuild().await.unwrap();
+    sample.rebuild().await.unwrap();
     assert_eq!(everything(&sample.database()), before);
 }
 
@@ -208,19 +190,21 @@ async fn work_that_the_host_gives_an_agent_takes_no_place_of_its_tree() {
         other => other,
     };
     let in_tree = async || {
-        let found = sample.store.handed_over(run(1), agent(1)).await.unwrap();
+        let found = sample.handed_over(run(1), agent(1)).await.unwrap();
         found.in_tree
     };
     assert_eq!(in_tree().await, 1);
     let stream = Stream::Session(session(1));
-    let reading = accepted(8, 1, by_host(0), "read this");
-    sample.append(stream, vec![reading]).await;
+    sample
+        .append(stream, [accepted(8, 1, by_host(0), "read this")])
+        .await;
     assert_eq!(in_tree().await, 1);
     // Without a known caller, work that an agent handed over counts still.
-    let detached = accepted(9, 1, by_host(1), "work");
-    sample.append(stream, vec![detached]).await;
+    sample
+        .append(stream, [accepted(9, 1, by_host(1), "work")])
+        .await;
     assert_eq!(in_tree().await, 2);
-    sample.store.rebuild().await.unwrap();
+    sample.rebuild().await.unwrap();
     assert_eq!(in_tree().await, 2);
 }
 
@@ -228,7 +212,7 @@ async fn work_that_the_host_gives_an_agent_takes_no_place_of_its_tree() {
 async fn tasks_are_listed_from_the_newest_on_for_whoever_sees_their_session() {
     let sample = Sample::new();
     let ids = two_tasks(&sample).await;
-    let all = |filter: TaskFilter| sample.store.tasks(filter, None, 10);
+    let all = |filter: TaskFilter| sample.tasks(filter, None, 10);
     assert_eq!(all(TaskFilter::default()).await.unwrap().len(), 2);
     let of = |user: &str| TaskFilter {
         user: Some(user.parse::<UserId>().unwrap()),
@@ -237,7 +221,7 @@ async fn tasks_are_listed_from_the_newest_on_for_whoever_sees_their_session() {
     assert_eq!(all(of("ada")).await.unwrap().len(), 2);
     assert_eq!(all(of("eve")).await.unwrap(), []);
     let eve: UserId = "eve".parse().unwrap();
-    assert_eq!(sample.store.task(ids[0], Some(&eve)).await.unwrap(), None);
+    assert_eq!(sample.task(ids[0], Some(&eve)).await.unwrap(), None);
     let elsewhere = TaskFilter {
         session: Some(session(2)),
         ..TaskFilter::default()
@@ -271,10 +255,10 @@ async fn tasks_are_listed_from_the_newest_on_for_whoever_sees_their_session() {
     };
     assert_eq!(all(until).await.unwrap(), []);
     // A page goes on after the last row of the one before.
-    let first = sample.store.tasks(TaskFilter::default(), None, 1).await;
+    let first = sample.tasks(TaskFilter::default(), None, 1).await;
     let first = first.unwrap();
     let after = Some((first[0].created_at, first[0].id));
-    let second = sample.store.tasks(TaskFilter::default(), after, 5).await;
+    let second = sample.tasks(TaskFilter::default(), after, 5).await;
     let second = second.unwrap();
     assert_eq!(second.len(), 1);
     assert_ne!(first[0].id, second[0].id);
@@ -282,9 +266,8 @@ async fn tasks_are_listed_from_the_newest_on_for_whoever_sees_their_session() {
 
 #[tokio::test]
 async fn nobodys_tasks_are_found_by_walking_everybodys() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let connection = Connection::open(sample.database()).unwrap();
+    let sample = Sample::begun().await;
+    let connection = sample.connection();
     for statement in [
         OF_SESSION,
         OF_USER,
@@ -304,7 +287,7 @@ async fn nobodys_tasks_are_found_by_walking_everybodys() {
 
 /// Puts tasks of run 1 into the database that were done after 1 ms, 2 ms and so on.
 fn done(sample: &Sample, tasks: u64) {
-    let connection = Connection::open(sample.database()).unwrap();
+    let connection = sample.connection();
     let text = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
                 INSERT INTO tasks (id, run, session, agent, user_id, kind, target, operation, \
                 to_agent, to_session, input, detached, blocked, created_at, state, ended_at, tokens, \
@@ -346,7 +329,7 @@ async fn tasks_are_summed_up_however_many_there_are_and_whoever_looks() {
     };
     let sums = async |filter, hidden: &[u128]| {
         let hidden = hidden.iter().copied().map(agent).collect();
-        let stats = sample.store.task_stats(filter, hidden).await.unwrap();
+        let stats = sample.task_stats(filter, hidden).await.unwrap();
         assert!(!stats.is_cut_off);
         stats.sums
     };
@@ -382,7 +365,7 @@ async fn tasks_are_summed_up_however_many_there_are_and_whoever_looks() {
         ..TaskFilter::default()
     };
     assert_eq!(sums(until, &[]).await, []);
-    let callers = async |user: UserId| sample.store.task_callers(&user).await.unwrap();
+    let callers = async |user: UserId| sample.task_callers(&user).await.unwrap();
     let caller = (agent(1), "/ada/assistant".to_owned());
     assert_eq!(callers("ada".parse().unwrap()).await, [caller]);
     assert_eq!(callers("eve".parse().unwrap()).await, []);
@@ -394,16 +377,11 @@ async fn a_delegation_that_waits_for_room_counts_apart_until_its_turn_begins() {
     two_tasks(&sample).await;
     let tree = agent(1);
     let counts = async || {
-        let found = sample.store.handed_over(run(1), tree).await.unwrap();
+        let found = sample.handed_over(run(1), tree).await.unwrap();
         (found.by_run, found.in_tree, found.queued)
     };
     assert_eq!(counts().await, (1, 1, 1));
-    let (found, queue) = sample
-        .store
-        .blocked_beside(input(2))
-        .await
-        .unwrap()
-        .unwrap();
+    let (found, queue) = sample.blocked_beside(input(2)).await.unwrap().unwrap();
     let waiting: Vec<_> = queue
         .waiting
         .iter()
@@ -413,7 +391,7 @@ async fn a_delegation_that_waits_for_room_counts_apart_until_its_turn_begins() {
     assert_eq!(waiting, [(input(3), session(3), run(1))]);
     assert_eq!(queue.open_by_run.get(&run(1)), Some(&1));
     for (n, expected) in [(2, false), (3, true), (9, false)] {
-        let blocked = sample.store.waits_for_room(input(n)).await.unwrap();
+        let blocked = sample.waits_for_room(input(n)).await.unwrap();
         assert_eq!(blocked, expected, "input {n}");
     }
     for (guard, holds) in [
@@ -431,17 +409,12 @@ async fn a_delegation_that_waits_for_room_counts_apart_until_its_turn_begins() {
         ),
     ] {
         let commit = Commit::new().guard(guard.clone());
-        let landed = sample.store.commit(commit).await.is_ok();
+        let landed = sample.commit(commit).await.is_ok();
         assert_eq!(landed, holds, "{guard:?}");
     }
-    sample
-        .append(
-            Stream::Run(run(3)),
-            vec![run_started(run(3), 3, None, vec![input(3)])],
-        )
-        .await;
+    sample.begin_run(3, 3, [input(3)]).await;
     assert_eq!(counts().await, (2, 2, 0));
-    assert_eq!(sample.store.blocked_beside(input(2)).await.unwrap(), None);
-    sample.store.rebuild().await.unwrap();
+    assert_eq!(sample.blocked_beside(input(2)).await.unwrap(), None);
+    sample.rebuild().await.unwrap();
     assert_eq!(counts().await, (2, 2, 0));
 }

@@ -1,6 +1,6 @@
 //! Threads: walking the tree of turns, and reading messages along it.
 
-use super::sample::{Sample, agent, begin, message, opened, run, session, take_turn};
+use super::sample::{Sample, agent, message, opened, run, session, take_turn};
 use crate::EventFilter;
 use domain::event::Event;
 use domain::id::Stream;
@@ -10,8 +10,7 @@ const TURNS: u128 = 60;
 
 #[tokio::test]
 async fn messages_are_found_along_a_thread_and_not_beside_it() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let mut turns = vec![take_turn(&sample.store, 1, None, 1, "user 1", "assistant 1").await];
     for n in 2..=TURNS {
         let turn = take_turn(
@@ -27,12 +26,7 @@ async fn messages_are_found_along_a_thread_and_not_beside_it() {
     }
     let head = turns.last().unwrap().id;
     let fork_at = &turns[19];
-    sample
-        .append(
-            Stream::Session(session(2)),
-            vec![opened(2, 1, Some(fork_at.id))],
-        )
-        .await;
+    sample.in_session(2, [opened(2, 1, Some(fork_at.id))]).await;
     let fork = take_turn(
         &sample.store,
         2,
@@ -46,7 +40,6 @@ async fn messages_are_found_along_a_thread_and_not_beside_it() {
     for turn in &turns {
         assert_eq!(
             sample
-                .store
                 .turn_at(head, turn.first_message)
                 .await
                 .unwrap()
@@ -55,7 +48,6 @@ async fn messages_are_found_along_a_thread_and_not_beside_it() {
         );
         assert_eq!(
             sample
-                .store
                 .turn_at(head, turn.last_message)
                 .await
                 .unwrap()
@@ -65,29 +57,25 @@ async fn messages_are_found_along_a_thread_and_not_beside_it() {
         assert_eq!(turn.compute_id(), turn.id);
     }
     let last = u64::try_from(TURNS * 2).unwrap();
-    assert_eq!(sample.store.turn_at(head, last + 1).await.unwrap(), None);
+    assert_eq!(sample.turn_at(head, last + 1).await.unwrap(), None);
     assert_eq!(
-        sample.store.turn_at(fork.id, 42).await.unwrap(),
+        sample.turn_at(fork.id, 42).await.unwrap(),
         Some(fork.clone())
     );
 
-    let all = sample
-        .store
-        .messages(Some(head), 1, u64::MAX)
-        .await
-        .unwrap();
+    let all = sample.messages(Some(head), 1, u64::MAX).await.unwrap();
     assert_eq!(
         all.iter().map(|message| message.id).collect::<Vec<_>>(),
         (1..=last).collect::<Vec<_>>()
     );
-    let some = sample.store.messages(Some(head), 40, 43).await.unwrap();
+    let some = sample.messages(Some(head), 40, 43).await.unwrap();
     assert_eq!(
         some.iter()
             .map(|message| message.text())
             .collect::<Vec<_>>(),
         ["assistant 20", "user 21", "assistant 21", "user 22"]
     );
-    let forked = sample.store.messages(Some(fork.id), 40, 43).await.unwrap();
+    let forked = sample.messages(Some(fork.id), 40, 43).await.unwrap();
     assert_eq!(
         forked
             .iter()
@@ -96,22 +84,20 @@ async fn messages_are_found_along_a_thread_and_not_beside_it() {
         ["assistant 20", "user of the fork", "assistant of the fork"]
     );
     assert_eq!(
-        sample.store.message(Some(head), 3).await.unwrap(),
+        sample.message(Some(head), 3).await.unwrap(),
         Some(message(3, Role::User, "user 2"))
     );
-    assert_eq!(sample.store.message(None, 3).await.unwrap(), None);
+    assert_eq!(sample.message(None, 3).await.unwrap(), None);
     assert!(
         sample
-            .store
             .messages(Some(head), 50, 40)
             .await
             .unwrap()
             .is_empty()
     );
-    assert_eq!(sample.store.run_messages(run(500)).await.unwrap().len(), 2);
+    assert_eq!(sample.run_messages(run(500)).await.unwrap().len(), 2);
     assert!(matches!(
         sample
-            .store
             .jump_for(domain::id::TurnId(domain::digest::Digest([7; 32])))
             .await,
         Err(crate::ReadError::Missing { .. })
@@ -120,10 +106,9 @@ async fn messages_are_found_along_a_thread_and_not_beside_it() {
 
 #[tokio::test]
 async fn events_are_filtered_by_whom_they_are_about() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
-    let wanted = |filter| sample.store.events(0, filter, 100);
+    let wanted = |filter| sample.events(0, filter, 100);
     let of_session = wanted(EventFilter {
         session: Some(session(1)),
         ..EventFilter::default()
@@ -186,7 +171,6 @@ async fn events_are_filtered_by_whom_they_are_about() {
     assert!(none.is_empty());
     assert_eq!(
         sample
-            .store
             .events(2, EventFilter::default(), 2)
             .await
             .unwrap()

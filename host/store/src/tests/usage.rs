@@ -2,9 +2,7 @@
 //! after a rebuild and a purge.
 
 use super::purging::purged;
-use super::sample::{
-    NOON, Sample, agent, begin, opened, run, run_started, session, stepped, timer,
-};
+use super::sample::{NOON, Sample, agent, opened, run, run_started, session, stepped, timer};
 use crate::{UsageBy, UsageFilter, UsageRow};
 use domain::account::Accounts;
 use domain::budget::Amount;
@@ -230,11 +228,7 @@ fn everything() -> UsageFilter {
 }
 
 async fn by(sample: &Sample, by: UsageBy) -> Vec<UsageRow> {
-    sample
-        .store
-        .usage(by, everything(), None, 1_000)
-        .await
-        .unwrap()
+    sample.usage(by, everything(), None, 1_000).await.unwrap()
 }
 
 fn sum<'r>(rows: impl IntoIterator<Item = &'r UsageRow>) -> UsageSum {
@@ -243,27 +237,26 @@ fn sum<'r>(rows: impl IntoIterator<Item = &'r UsageRow>) -> UsageSum {
 }
 
 async fn reported(story: &[(u128, u64, Happens)]) -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let mut begun: BTreeMap<u128, Begun> = BTreeMap::new();
     for n in 1..=SESSIONS {
         if n > 1 {
             let stream = Stream::Session(session(n));
-            sample.append(stream, vec![opened(n, 1, None)]).await;
+            sample.append(stream, [opened(n, 1, None)]).await;
         }
         let Event::RunStarted(mut started) = run_started(run(n), n, None, Vec::new()) else {
             panic!("a start")
         };
         started.user_id = format!("user-{}", n % 2).parse().unwrap();
         let started = vec![Event::RunStarted(started)];
-        sample.append(Stream::Run(run(n)), started).await;
+        sample.in_run(n, started).await;
         begun.insert(n, Begun::default());
     }
     for (n, day, happens) in story {
         let time = NOON.plus_ms(day * DAY_MS);
         let event = begun.get_mut(n).unwrap().event(run(*n), time, happens);
         if let Some(event) = event {
-            sample.append(Stream::Run(run(*n)), vec![event]).await;
+            sample.in_run(*n, [event]).await;
         }
     }
     for (n, begun) in begun {
@@ -284,7 +277,7 @@ async fn reported(story: &[(u128, u64, Happens)]) -> Sample {
             compacts: false,
             time: NOON,
         });
-        sample.append(Stream::Run(run(n)), vec![ended]).await;
+        sample.in_run(n, [ended]).await;
     }
     sample
 }
@@ -295,13 +288,13 @@ async fn check(story: Vec<(u128, u64, Happens)>) -> Result<(), TestCaseError> {
     let sample = reported(&story).await;
     let sessions = by(&sample, UsageBy::Session).await;
     for n in 1..=SESSIONS {
-        let drawn = sample.store.drawn(&accounts(n), None).await.unwrap();
+        let drawn = sample.drawn(&accounts(n), None).await.unwrap();
         let of_session = sessions
             .iter()
             .filter(|row| row.key == session(n).to_string());
         prop_assert_eq!(sum(of_session).amount(), drawn.others[0], "session {}", n);
     }
-    let total = sample.store.usage_total(everything()).await.unwrap();
+    let total = sample.usage_total(everything()).await.unwrap();
     for key in [
         UsageBy::Session,
         UsageBy::Agent,
@@ -317,13 +310,13 @@ async fn check(story: Vec<(u128, u64, Happens)>) -> Result<(), TestCaseError> {
             ..everything()
         };
         let listed = by(&sample, UsageBy::User).await;
-        let own = sample.store.usage_total(mine).await.unwrap();
+        let own = sample.usage_total(mine).await.unwrap();
         prop_assert_eq!(sum(listed.iter().filter(|row| row.key == user)), own);
     }
-    prop_assert_eq!(sample.store.rebuild().await.unwrap().replaced, Vec::new());
+    prop_assert_eq!(sample.rebuild().await.unwrap().replaced, Vec::new());
 
     purged(&sample, 1).await;
-    prop_assert_eq!(sample.store.usage_total(everything()).await.unwrap(), total);
+    prop_assert_eq!(sample.usage_total(everything()).await.unwrap(), total);
     let after = by(&sample, UsageBy::Session).await;
     let gone = |rows: &[UsageRow]| sum(rows.iter().filter(|row| row.key == session(1).to_string()));
     prop_assert!(gone(&after).is_nothing());
@@ -331,8 +324,8 @@ async fn check(story: Vec<(u128, u64, Happens)>) -> Result<(), TestCaseError> {
         sum(after.iter().filter(|row| row.key.is_empty())),
         gone(&sessions)
     );
-    prop_assert_eq!(sample.store.rebuild().await.unwrap().replaced, Vec::new());
-    prop_assert_eq!(sample.store.verify().await.unwrap().fault, None);
+    prop_assert_eq!(sample.rebuild().await.unwrap().replaced, Vec::new());
+    prop_assert_eq!(sample.verify().await.unwrap().fault, None);
     Ok(())
 }
 
@@ -375,7 +368,7 @@ async fn usage_is_listed_by_day_within_a_range_and_page_by_page() {
         to: first,
         ..everything()
     };
-    let total = sample.store.usage_total(only_first).await.unwrap();
+    let total = sample.usage_total(only_first).await.unwrap();
     assert_eq!((total, total.model_calls), (all[0].sum, 1));
     assert_eq!((all[1].sum.tool_calls, all[1].sum.active_ms), (1, 3));
     for key in [
@@ -384,9 +377,10 @@ async fn usage_is_listed_by_day_within_a_range_and_page_by_page() {
         UsageBy::Model,
         UsageBy::User,
     ] {
-        let (mut paged, mut after) = (Vec::new(), None);
+        let mut paged = Vec::new();
+        let mut after = None;
         loop {
-            let page = sample.store.usage(key, everything(), after, 1).await;
+            let page = sample.usage(key, everything(), after, 1).await;
             let Some(row) = page.unwrap().pop() else {
                 break;
             };
@@ -405,7 +399,7 @@ async fn usage_is_listed_by_day_within_a_range_and_page_by_page() {
         session: Some(session(2)),
         ..everything()
     };
-    let of_session = sample.store.usage_total(session).await.unwrap();
+    let of_session = sample.usage_total(session).await.unwrap();
     assert_eq!((of_session.input_tokens, of_session.cost_micros), (60, 7));
 }
 

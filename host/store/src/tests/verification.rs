@@ -1,25 +1,19 @@
 //! Verification finds whatever was changed behind the store's back, and where.
 
 use super::recalling::note;
-use super::sample::{Sample, agent, begin, erase, take_turn};
+use super::sample::{Sample, erase, take_turn};
 use crate::sql::{Columns, Connection, Sql};
 use crate::{Verification, verify};
-use domain::id::Stream;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 async fn three_turns() -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let mut turn = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     turn = take_turn(&sample.store, 1, Some(&turn), 2, "again", "good evening").await;
     take_turn(&sample.store, 1, Some(&turn), 3, "once more", "good night").await;
-    sample
-        .store
-        .recall(agent(1), None, "morning", 10)
-        .await
-        .unwrap();
-    let sound = sample.store.verify().await.unwrap();
+    sample.recall(1, "morning", 10).await;
+    let sound = sample.verify().await.unwrap();
     assert_eq!(
         (sound.events, sound.turns, sound.erased, sound.fault),
         (17, 3, 0, None)
@@ -33,7 +27,7 @@ async fn tampered(statement: &str) -> Verification {
         .unwrap()
         .execute_batch(statement)
         .unwrap();
-    sample.store.verify().await.unwrap()
+    sample.verify().await.unwrap()
 }
 
 async fn check(statement: &str, position: u64, problem: &str) {
@@ -55,13 +49,12 @@ async fn check(statement: &str, position: u64, problem: &str) {
 
 #[tokio::test]
 async fn a_damaged_page_is_found_without_looking_at_what_events_say() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     // What was closed is one file.
     let sample = sample.reopen().await;
-    assert_eq!(sample.store.damage().await.unwrap(), None);
+    assert_eq!(sample.damage().await.unwrap(), None);
     let sample = sample.reopen().await;
-    let raw = Connection::open(sample.database()).unwrap();
+    let raw = sample.connection();
     let number =
         |query: &str| u64::from(raw.query_row(query, [], |row| row.get::<u32>(0)).unwrap());
     let page = number("SELECT rootpage FROM sqlite_schema WHERE name = 'turns'");
@@ -69,7 +62,7 @@ async fn a_damaged_page_is_found_without_looking_at_what_events_say() {
     let file = File::options().write(true).open(sample.database()).unwrap();
     file.write_all_at(&vec![0xff; bytes as usize], (page - 1) * bytes)
         .unwrap();
-    let found = sample.store.damage().await.unwrap().expect("the damage");
+    let found = sample.damage().await.unwrap().expect("the damage");
     assert!(found.contains(&page.to_string()), "{found}");
 }
 
@@ -123,9 +116,9 @@ async fn swapped_rows_are_found() {
 
 #[tokio::test]
 async fn an_added_row_is_found() {
-    let add = "INSERT INTO events (position, stream, version, id, kind, agent, session, run, actor, \
+    let add = "INSERT INTO events (position, stream, version, id, kind, session, run, actor, \
                causation, correlation, time, salt, payload, payload_digest, hash, bytes) SELECT 18, \
-               1, 9, id, kind, agent, session, run, actor, causation, correlation, time, salt, \
+               1, 9, id, kind, session, run, actor, causation, correlation, time, salt, \
                payload, payload_digest, hash, bytes FROM events WHERE position = 17;";
     check(add, 18, "hash").await;
 }
@@ -197,7 +190,7 @@ async fn a_payload_that_goes_without_its_digest_is_found() {
 async fn an_erased_payload_leaves_the_chain_intact() {
     let sample = three_turns().await;
     erase(&sample, "position IN (3, 8)");
-    let found = sample.store.verify().await.unwrap();
+    let found = sample.verify().await.unwrap();
     assert_eq!((found.events, found.erased), (17, 2));
     // What follows from it has to go with it: a purge sees to that.
     let fault = found.fault.unwrap();
@@ -210,12 +203,10 @@ async fn an_erased_payload_leaves_the_chain_intact() {
 
 #[tokio::test]
 async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
     erase(&sample, "kind = 'session.input.accepted.v1'");
     let events = sample
-        .store
         .events(0, crate::EventFilter::default(), 100)
         .await
         .unwrap();
@@ -231,7 +222,7 @@ async fn what_was_erased_is_gone_and_everything_else_can_still_be_read() {
         sample.store.input(super::sample::input(1)).await.unwrap(),
         None
     );
-    sample.store.rebuild().await.unwrap();
+    sample.rebuild().await.unwrap();
 }
 
 #[tokio::test]
@@ -266,8 +257,7 @@ async fn a_damaged_turn_is_found_and_named() {
             "hangs on no tree",
         ),
     ] {
-        let sample = Sample::new();
-        begin(&sample).await;
+        let sample = Sample::begun().await;
         let first = take_turn(&sample.store, 1, None, 1, "hello", "good morning").await;
         let second = take_turn(&sample.store, 1, Some(&first), 2, "again", "good evening").await;
         take_turn(
@@ -284,7 +274,6 @@ async fn a_damaged_turn_is_found_and_named() {
             .execute_batch(statement)
             .unwrap();
         let fault = sample
-            .store
             .verify()
             .await
             .unwrap()
@@ -343,18 +332,14 @@ async fn what_was_changed_beside_the_events_is_found() {
 
 #[tokio::test]
 async fn what_was_said_since_a_connection_last_searched_is_no_damage() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    let connection = Connection::open(sample.database()).unwrap();
+    let sample = Sample::begun().await;
+    let connection = sample.connection();
     // Each is indexed by itself.
     let note = async || {
         sample
-            .append(
-                Stream::Agent(agent(1)),
-                vec![note(1, "prefers green tea to coffee")],
-            )
+            .in_agent(1, [note(1, "prefers green tea to coffee")])
             .await;
-        sample.store.recall(agent(1), None, "tea", 1).await.unwrap();
+        sample.recall(1, "tea", 1).await;
     };
     for _ in 0..20 {
         note().await;

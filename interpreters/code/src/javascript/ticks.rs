@@ -1,7 +1,7 @@
 //! Looks at the clock within loops that the engine itself runs.
 //!
-//! What follows an `await` or stands in a `then` is called by the engine and has no slices. Each
-//! `while`, `do` and `for` of a program with such parts therefore asks for the time in its
+//! Code that follows an `await` or stands in a `then` is called by the engine and has no slices.
+//! Each `while`, `do` and `for` of a program with such parts therefore asks for the time in its
 //! condition, and an error that the program cannot catch ends it when its time is up. Text is only
 //! inserted within lines, so lines stay what they were, and columns are counted back.
 

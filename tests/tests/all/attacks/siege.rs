@@ -563,7 +563,7 @@ impl Siege {
     /// Waits until the process holds what it held, a little more at most.
     ///
     /// # Errors
-    /// What it holds instead.
+    /// The resources that it holds, if they are more.
     async fn holds_no_more_than(&self, before: ResourceUse) -> Result<(), ResourceUse> {
         // The process is that of one test alone only under a runner that makes it so.
         if std::env::var_os("NEXTEST").is_none() {

@@ -15,7 +15,8 @@ const WIDGET_BYTES: usize = 64 << 10;
 /// Sends requests, a row each: `POST /path {"a":1} => 409 CODE`. Names in braces stand for what the
 /// stage has. Returns findings for those that are not refused as their rows say.
 async fn refused(stage: &Stage, rows: &[&str]) -> Vec<String> {
-    let (asking, chatting) = (&stage.asking, &stage.chatting);
+    let asking = &stage.asking;
+    let chatting = &stage.chatting;
     let names: [(&str, &str); 13] = [
         ("{asking}", asking),
         ("{asker}", asking.agent()),
@@ -74,7 +75,7 @@ const NO_ANSWERS: &[&str] = &[
     r#"POST {asker}/respond {"tool_call_id":"{call}","response":null} => 422 INVALID_RESPONSE"#,
 ];
 
-/// What is refused while the session is active.
+/// Requests that are refused while the session is active.
 const IN_THE_WAY: &[&str] = &[
     r#"POST {asker}/sessions {"session_type":"lesson"} => 409 SESSION_ALREADY_ACTIVE"#,
     r#"POST {asker}/sessions {"session_type":"chat","time_limit_s":60} => 422 INVALID"#,
@@ -111,7 +112,7 @@ async fn one_of_two_answers_is_taken(stage: &Stage) -> Vec<String> {
         .collect()
 }
 
-/// What is refused once the session has ended.
+/// Requests that are refused once the session has ended.
 const AFTER_THE_END: &[&str] = &[
     r#"POST {asker}/respond {"tool_call_id":"{call}","response":{yes}} => 409 NOT_SUSPENDED"#,
     r#"POST /api/session/{asking-id}/respond {"tool_call_id":"{call}","response":{yes}} => 409 NOT_SUSPENDED"#,

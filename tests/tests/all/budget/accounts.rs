@@ -243,8 +243,7 @@ async fn turns_that_draw_on_an_account_at_the_same_time_come_to_no_more_than_it_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_reply_to_a_session_in_which_too_many_wait_is_a_dead_letter_that_says_so() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let slow =
         json!({ "steps": [{ "start": [{ "key": "t", "timer": 9_000 }] }, { "reply": "late" }] });
     let detached =

@@ -15,7 +15,7 @@ pub(super) struct Terminal {
     child: Child,
     keys: ChildStdin,
     screen: ChildStdout,
-    /// What came on the screen and was not waited for yet.
+    /// Output on the screen that was not waited for yet.
     unread: Vec<u8>,
 }
 

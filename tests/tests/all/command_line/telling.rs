@@ -30,8 +30,7 @@ async fn no_tool_lists_items_for_a_program_that_is_told_of_none() {
     let scene = with_lists().await;
     let host = scene.start().await;
     let session = host.open("assistant").await;
-    let said = host.turn(&session, "hello").gives(200).await.body;
-    assert_eq!(said["reply"]["text"], "fresh: hello", "{said}");
+    assert_eq!(host.reply(&session, "hello").await, "fresh: hello");
     let (agent, _) = session.split_once("/sessions/").unwrap();
     let prompt = host.get(&format!("{agent}/prompt")).await.body;
     let parts = prompt["parts"].as_array().unwrap().iter();

@@ -1,8 +1,8 @@
 //! The design's example configuration as it is written: the prompts that a provider receives, and
 //! the calls that are refused.
 //!
-//! What a changed file would do before it does it: shown, applied on request, and with what it
-//! leaves behind; and folders that were replaced under a running host.
+//! Changes of a file that are shown before they are made, applied on request, and named with all
+//! that they leave behind. Folders that were replaced under a running host.
 
 use super::{changes, config, inspect, put, reload, started};
 use crate::all::keyvalue::shelved;
@@ -242,7 +242,7 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
     }
     let read = r#"call bash {"command":"ls /skills && cat /skills/notes/SKILL.md"}"#;
     let reported = say(&host, "reading-list", read).await;
-    assert!(reported.contains("Use few words."), "{reported}");
+    tells(&reported, &["Use few words."]);
     assert!(!reported.contains("recipes"), "{reported}");
 
     assert_listed(&host, &agents).await;
@@ -266,13 +266,13 @@ async fn the_designs_example_says_what_a_provider_receives_and_what_is_refused()
     }
     assert_eq!(refused_calls(&host, "general").await, BTreeSet::new());
     let reported = say(&host, "reading-list", "call reading_list_list {}").await;
-    assert!(reported.contains("Dune"), "{reported}");
+    tells(&reported, &["Dune"]);
     assert!(!reported.contains("\"x\""), "nothing was added: {reported}");
 
     // Agents that may be asked by one without lists, by its own tool.
     let call = r#"call agents_message {"agentId":"todo","content":"good day"}"#;
     let reported = say(&host, "general", call).await;
-    assert!(reported.contains("I heard: good day"), "{reported}");
+    tells(&reported, &["I heard: good day"]);
     assert!(host.stop().await.success());
 }
 
@@ -378,7 +378,7 @@ async fn keys_that_another_scope_leaves_behind_are_named_before_it_is_applied() 
     let keeps = json!({ "do": [["set", "a", "1"], ["set", "b", "2"]] });
     let steps = json!([{ "start": [{ "key": "t", "tool": "keep", "args": keeps }] }]);
     let reported = host.reply(&session, &script(&steps)).await;
-    assert!(reported.contains("ok | ok"), "{reported}");
+    tells(&reported, &["ok | ok"]);
     put(&folder, &manual(shelved("user")).to_string());
     let behind = "components.shelf.keyValue: 2 keys of the bucket `notes` of scope `agent` stay \
                   behind";
@@ -408,7 +408,7 @@ async fn a_folder_that_was_replaced_is_told_and_opened_anew_by_a_reload() {
     assert!(!checked.contains(reported), "{checked}");
     let session = host.open("puppet").await;
     let reported = host.reply(&session, &script(&inspect())).await;
-    assert!(reported.contains("look done"), "{reported}");
+    tells(&reported, &["look done"]);
     assert!(files.join("log").exists(), "the new folder has its line");
     assert!(!folder.path().join("files.old/log").exists());
 

@@ -59,9 +59,7 @@ async fn ended(world: &World, session: SessionId) -> String {
 async fn a_turn_under_way_keeps_its_limits_less_what_was_taken_away() {
     let call = json!({ "key": "d", "agent": "other", "text": r#"{"steps":[{"reply":"deep"}]}"# });
     for (before, after) in [(1, 0), (0, 1), (1, 2)] {
-        let mut setup = Setup::default();
-        setup.limits.dispatch.call_depth_max = before;
-        let world = World::new(setup).await;
+        let world = World::with(|setup| setup.limits.dispatch.call_depth_max = before).await;
         let session = begun(&world, &call).await;
         serve(&world, "other", |settings| {
             settings.limits.dispatch.call_depth_max = after;
@@ -80,9 +78,7 @@ async fn a_turn_under_way_keeps_its_limits_less_what_was_taken_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_taken_away_is_asked_no_more_and_a_new_one_by_new_turns_alone() {
-    let mut setup = Setup::default();
-    setup.definitions[0]["model"] = json!("deep");
-    let world = World::new(setup).await;
+    let world = World::with(|setup| setup.definitions[0]["model"] = json!("deep")).await;
     let call = json!({ "key": "m", "model": "be brief" });
     let models = |models: Value| {
         let config = json!({ "models": models, "defaultModel": "m" });
@@ -128,7 +124,7 @@ async fn a_model_that_became_the_default_is_not_for_turns_whose_default_is_gone(
     })
     .await;
     let reported = ended(&world, session).await;
-    assert!(reported.contains("m denied"), "{reported}");
+    tells(&reported, &["m denied"]);
     let next = begun(&world, &call).await;
     let reported = ended(&world, next).await;
     tells(&reported, &["m message hello from the model"]);
@@ -219,8 +215,8 @@ async fn a_turn_under_way_reaches_no_agent_that_it_is_allowed_since() {
             (granted, more_granted),
         ] {
             let [before, after] = across(setup, change, &route.request).await;
-            assert!(before.contains(route.denied), "{before}");
-            assert!(after.contains(route.worked), "{after}");
+            tells(&before, &[route.denied]);
+            tells(&after, &[route.worked]);
         }
     }
 }
@@ -242,8 +238,8 @@ async fn an_agent_that_is_added_or_shown_is_there_for_the_next_turn_alone() {
             setup.definitions.extend(added);
         };
         let [before, after] = across(setup, add, &route.request).await;
-        assert!(before.contains(route.unknown), "{before}");
-        assert!(after.contains(route.worked), "{after}");
+        tells(&before, &[route.unknown]);
+        tells(&after, &[route.worked]);
     }
     let [dispatch, message, _] = routes();
     for route in [dispatch, message] {
@@ -251,8 +247,8 @@ async fn an_agent_that_is_added_or_shown_is_there_for_the_next_turn_alone() {
         setup.definitions[1]["uiVisible"] = json!(false);
         let show: fn(&mut Setup) = |setup| setup.definitions[1]["uiVisible"] = json!(true);
         let [before, after] = across(setup, show, &route.request).await;
-        assert!(before.contains(route.denied), "{before}");
-        assert!(after.contains(route.worked), "{after}");
+        tells(&before, &[route.denied]);
+        tells(&after, &[route.worked]);
     }
 }
 
@@ -263,8 +259,8 @@ async fn an_agent_that_is_taken_away_is_taken_from_a_turn_under_way_too() {
             setup.definitions[0]["agentDenylist"] = json!(["other", "worker"]);
         };
         let [before, after] = across(Setup::default(), take, &route.request).await;
-        assert!(before.contains(route.denied), "{before}");
-        assert!(after.contains(route.denied), "{after}");
+        tells(&before, &[route.denied]);
+        tells(&after, &[route.denied]);
     }
 }
 
@@ -278,7 +274,7 @@ async fn a_larger_window_is_for_the_next_turn_alone() {
     };
     let [before, after] = across(setup, widen, &request).await;
     tells(&before, &["m failed model-prompt-too-long"]);
-    assert!(after.contains("hello from the model"), "{after}");
+    tells(&after, &["hello from the model"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -305,7 +301,7 @@ reply = { text = "it took its time", firstDelayMs = 2500 }
     assert!(!said.contains("it took its time"), "{said}");
     let next = begun(&world, &request).await;
     let reported = ended(&world, next).await;
-    assert!(reported.contains("it took its time"), "{reported}");
+    tells(&reported, &["it took its time"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -471,8 +467,7 @@ async fn turns_of_a_definition_that_is_gone_end_though_they_wait_and_no_words_ar
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_session_of_a_definition_that_is_gone_is_forked() {
-    let mut world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (mut world, session) = World::with_puppet().await;
     let script = json!([{ "reply": "hello" }]);
     world.play_in(session, &script).await;
     let target = Target::Agent(world.idle(session).await.agent);

@@ -123,7 +123,7 @@ async fn a_question_has_buttons_and_a_pressed_button_answers_it() {
     // A button of a question that is over says so, and begins no turn.
     scene.telegram.press(ADA, coffee);
     let over = scene.telegram.messages(3).await.remove(2).text;
-    assert!(over.contains("answered already"), "{over}");
+    tells(&over, &["answered already"]);
     assert_eq!(scene.telegram.quiet().await.len(), 3);
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "user").len(), 1, "{session}");
@@ -165,7 +165,7 @@ async fn more_choices_than_buttons_are_numbered_and_a_number_is_the_answer() {
     );
     scene.telegram.say(ADA, "11");
     let reported = scene.telegram.messages(2).await.remove(1).text;
-    assert!(reported.contains("\"tea 11\""), "{reported}");
+    tells(&reported, &["\"tea 11\""]);
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "user").len(), 1, "an answer is no message");
 }
@@ -180,7 +180,7 @@ async fn words_that_are_no_answer_to_an_open_question_go_to_the_agent() {
     scene.telegram.messages(1).await;
     scene.telegram.say(ADA, "What do you have?");
     let reported = scene.telegram.messages(2).await.remove(1).text;
-    assert!(reported.contains("said What do you have?"), "{reported}");
+    tells(&reported, &["said What do you have?"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -333,7 +333,7 @@ async fn a_directive_of_the_queue_is_confirmed_in_the_chat() {
     scene.telegram.messages(1).await;
     scene.telegram.say(ADA, "/queue collect");
     let reported = scene.telegram.messages(2).await.remove(1).text;
-    assert!(reported.contains("collect"), "{reported}");
+    tells(&reported, &["collect"]);
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "user"), ["hello"], "no agent hears it");
 }
@@ -371,8 +371,8 @@ async fn what_is_said_within_a_moment_is_one_message_of_each_person() {
     assert_eq!(reported, ["said eins\nzwei", "said one\ntwo"]);
 }
 
-/// What waits at the service while no host polls comes with one poll, and was said at times of its
-/// own.
+/// Messages that wait at the service while no host polls come with one poll, each with the time at
+/// which it was written.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_one_poll_brings_are_turns_of_their_own_where_the_mode_says_so() {
     let scene = Scene::connected(json!({ "queue": { "mode": "followup" } })).await;

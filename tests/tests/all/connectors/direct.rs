@@ -4,7 +4,7 @@ use super::scene::choice;
 use agent_host_tests::guests::root;
 use agent_host_tests::patience::found;
 use agent_host_tests::process::{
-    Answer, Folder, Frame, Frames, Host, Line, Reply, puppet, puppets, shows,
+    Answer, Folder, Frame, Frames, Host, Line, Reply, puppet, puppets, shows, tells,
 };
 use agent_host_tests::skip::{WITHOUT_NODE, needed};
 use reqwest::Method;
@@ -241,14 +241,14 @@ async fn a_visitor_answers_a_question_and_hears_that_it_is_closed() {
     other.post("answers", &value).gives(202).await;
     let reported = of_other.until("message").await;
     let reported = last(&reported).data["text"].as_str().unwrap().to_owned();
-    assert!(reported.contains("answered already"), "{reported}");
+    tells(&reported, &["answered already"]);
     let value = json!({ "value": asked["choices"][1]["value"] });
     visitor.post("answers", &value).gives(202).await;
     let closed = frames.until("question_closed").await;
     assert_eq!(last(&closed).data["question_id"], asked["question_id"]);
     let reported = frames.until("message").await;
     let reported = last(&reported).data["text"].as_str().unwrap();
-    assert!(reported.contains("coffee"), "{reported}");
+    tells(&reported, &["coffee"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

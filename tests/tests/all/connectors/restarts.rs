@@ -1,12 +1,12 @@
 //! Hosts that are killed between a message and its reply, at a random moment and at every commit:
 //! what was acknowledged is there, and nothing is said twice without anybody knowing.
 //!
-//! What people see of a reply before it is there: that the agent types, and the reply as it grows.
+//! A reply that people see before it is whole: the agent types, and the reply grows.
 
 use super::scene::{ADA, AGENT, Scene, UNKNOWN_SENDER, Wanted, choice, reply, texts};
 use super::telegram_server::Fault;
 use agent_host_tests::patience::{found, until};
-use agent_host_tests::process::{PATIENCE, script};
+use agent_host_tests::process::{PATIENCE, script, tells};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -143,7 +143,7 @@ async fn a_pressed_button_counts_once_although_the_host_dies_over_it() {
     scene.telegram.press(ADA, &asked.buttons()[1].1);
     let scene = scene.died().await;
     let reported = scene.telegram.messages(2).await.remove(1).text;
-    assert!(reported.contains("coffee"), "{reported}");
+    tells(&reported, &["coffee"]);
     assert_eq!(scene.telegram.quiet().await.len(), 2);
     let session = scene.session("ada", AGENT).await;
     assert_eq!(texts(&session, "assistant").len(), 1, "{session}");
@@ -406,7 +406,7 @@ async fn a_reply_that_may_be_in_its_message_is_not_sent_beside_it() {
     scene.telegram.say(ADA, "hello");
     let unknown = scene.until_outbound_message("unknown").await;
     let reason = unknown["reason"].as_str().unwrap();
-    assert!(reason.contains("message to edit not found"), "{reason}");
+    tells(&reason, &["message to edit not found"]);
     let reported = scene.telegram.quiet().await;
     assert_eq!(reported.len(), 1, "{reported:?}");
     scene.requeue(&unknown).gives(202).await;

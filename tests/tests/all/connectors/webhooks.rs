@@ -531,7 +531,7 @@ async fn a_message_that_its_service_did_not_deliver_after_all_is_given_up() {
     call(&report.to_string()).await;
     let dead = is("dead").await;
     let reason = dead["reason"].as_str().unwrap();
-    assert!(reason.contains("(131047)"), "{reason}");
+    tells(&reason, &["(131047)"]);
     // It is told again.
     call(&report.to_string()).await;
     assert_eq!(is("dead").await["reason"], reason);

@@ -28,7 +28,8 @@ impl Gateway {
         let (cuts, cut) = watch::channel(0);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (token, mut cut) = (token.clone(), cut.clone());
+                let token = token.clone();
+                let mut cut = cut.clone();
                 cut.mark_unchanged();
                 tokio::spawn(async move {
                     tokio::select! {

@@ -117,8 +117,7 @@ async fn ten_megabytes_are_neither_read_nor_taken() {
     answer(&world, post(WEATHER, "w-1", message, "Enough."))
         .await
         .unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "Enough.");
+    world.replies(session, "Enough.").await;
     let ledger = world.ledger().await;
     let read: u64 = ledger
         .iter()
@@ -214,8 +213,7 @@ async fn a_signature_for_one_message_answers_no_other() {
     assert!(replayed(first).await.unwrap().1, "it is the same answer");
     let unnamed = post(WEATHER, "w-1", None, "Never.");
     assert!(!answer(&world, unnamed.clone()).await.unwrap().1);
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "Never.");
+    world.replies(session, "Never.").await;
 
     world.say("weather", session, "Hail?").await;
     let fourth = message_of(&peer.heard(4).await[3]);
@@ -223,8 +221,7 @@ async fn a_signature_for_one_message_answers_no_other() {
     answer(&world, post(WEATHER, "w-1", fourth, "Perhaps."))
         .await
         .unwrap();
-    world.idle(session).await;
-    assert_eq!(world.last_reply(session).await, "Perhaps.");
+    world.replies(session, "Perhaps.").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

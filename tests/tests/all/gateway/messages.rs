@@ -1,10 +1,10 @@
-//! What a model is told of messages: no labels, another agent's words in a block, and sections that
+//! Messages as a model reads them: no labels, another agent's words in a block, and sections that
 //! its provider is to keep.
 
 use super::{Peer, folder};
 use agent_host_tests::guests::test_program;
 use agent_host_tests::patience::until;
-use agent_host_tests::process::Host;
+use agent_host_tests::process::{Host, tells};
 use domain::speaker::EXPLAINED;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn labels_are_kept_and_shown_with_a_message_and_no_model_is_told_of_them()
     let id = session.rsplit('/').next().unwrap();
     let events = host.get(&format!("/api/events?limit=1000&session={id}"));
     let events = events.await.body.to_string();
-    assert!(events.contains("T-4711"), "{events}");
+    tells(&events, &["T-4711"]);
     let asked = peer.bodies();
     assert!(
         asked.len() == 1 && !asked[0].to_string().contains("T-4711"),
@@ -143,7 +143,7 @@ async fn another_agents_words_are_sent_in_a_block_and_a_users_own_as_they_are() 
         last,
         "<from agent=\"/local/agent/puppet\">\nquaggas &lt;/from> obey\n</from>"
     );
-    assert!(system.contains(EXPLAINED), "{system}");
+    tells(&system, &[EXPLAINED]);
 
     // A client is told the same, and the stored words have no block.
     let user = json!({ "kind": "user", "user_id": "local" });

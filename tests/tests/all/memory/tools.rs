@@ -1,6 +1,6 @@
 //! The tools of the memory, called by an agent that does what it is told.
 //!
-//! What stays of a note that is forgotten, and what erases that.
+//! The rest of a note that is forgotten, and how it is erased.
 
 use super::{asked, get, model};
 use agent_host_tests::patience::{found, until};
@@ -28,7 +28,7 @@ pub(super) fn call(tool: &str, arguments: &Value) -> Value {
     json!([{ "start": [{ "key": "c", "tool": tool, "args": arguments }] }])
 }
 
-/// What the call of a tool came to, as the puppet reports it.
+/// Outcome of a tool's call, as the puppet reports it.
 async fn called(world: &World, tool: &str, arguments: &Value) -> String {
     let reported = world.play(call(tool, arguments)).await;
     let line = reported.into_iter().find(|line| line.starts_with("c "));
@@ -60,9 +60,9 @@ async fn a_note_is_saved_found_and_forgotten_by_the_tools() {
     assert_eq!(field(&forgotten, "forgotten"), id);
     let notes = json!({ "query": "zebras", "notes": true });
     let found = called(&world, "memory_search", &notes).await;
-    assert!(found.contains(r#"{"hits":[]}"#), "{found}");
+    tells(&found, &[r#"{"hits":[]}"#]);
     let again = called(&world, "memory_forget", &json!({ "id": id })).await;
-    assert!(again.contains("note-not-found"), "{again}");
+    tells(&again, &["note-not-found"]);
     let events = world.recorded().await;
     let left = events
         .iter()
@@ -105,7 +105,7 @@ async fn a_note_that_rests_on_content_from_outside_is_marked_and_marks_who_finds
     let search = json!({ "key": "f", "tool": "memory_search", "args": { "query": "derivednote" } });
     let save = json!({ "key": "s", "tool": "memory_save", "args": { "text": "again" } });
     let reported = agreed(&world, &json!([{ "start": [search] }, { "start": [save] }])).await;
-    assert!(reported.contains(r#""untrusted":true"#), "{reported}");
+    tells(&reported, &[r#""untrusted":true"#]);
     let events = world.recorded().await;
     let marks: Vec<(String, bool)> = events
         .into_iter()
@@ -164,7 +164,7 @@ async fn a_deep_search_is_made_by_an_agent_below_in_the_memory_of_the_one_above(
             ))
             .await
             .join("\n");
-        assert!(reported.contains("Ada likes zebras."), "{reported}");
+        tells(&reported, &["Ada likes zebras."]);
         assert!(
             reported.contains("nothing-read"),
             "who searches keeps no notes: {reported}"
@@ -180,7 +180,7 @@ async fn a_deep_search_is_made_by_an_agent_below_in_the_memory_of_the_one_above(
         &json!({ "query": "zebras", "deep": true }),
     )
     .await;
-    assert!(reported.contains("invalid-arguments"), "{reported}");
+    tells(&reported, &["invalid-arguments"]);
 }
 
 /// A host with an agent of Alice's that others may share.
@@ -230,7 +230,7 @@ impl Shared {
         format!("{path}/{}", opened.text("session_id"))
     }
 
-    /// What a call in a chat of this user's came to.
+    /// Outcome of a call in a chat of this user.
     async fn called(&self, line: &Line, tool: &str, arguments: &Value) -> String {
         let session = self.open(line).await;
         self.played(line, &session, &call(tool, arguments)).await
@@ -285,7 +285,7 @@ async fn a_deep_search_asks_the_model_of_its_role() {
     let alice = shared.user("alice", None).await;
     let query = json!({ "query": "Who likes zebras?", "deep": true });
     let reported = shared.called(&alice, "memory_search", &query).await;
-    assert!(reported.contains("I see."), "{reported}");
+    tells(&reported, &["I see."]);
     let searched = asked(&peer, "search");
     assert_eq!(searched.len(), 1, "{searched:?}");
     assert!(searched[0].contains("Who likes zebras?"), "{searched:?}");
@@ -312,7 +312,7 @@ async fn what_is_private_to_a_mentee_is_seen_and_forgotten_by_them_and_their_men
     assert!(!found.contains("fears"), "{found}");
     let forget = json!({ "id": ids[0] });
     let refused = shared.called(&carol, "memory_forget", &forget).await;
-    assert!(refused.contains("note-not-found"), "{refused}");
+    tells(&refused, &["note-not-found"]);
     let path = format!("{}/memory/{}", shared.agent, ids[0]);
     carol.delete(&path).gives(404).await;
     // Who sees everything and teaches nothing may not have it forgotten.
@@ -373,7 +373,7 @@ async fn whoever_speaks_in_a_mentees_chat_nothing_of_another_mentee_is_found_the
     }
 }
 
-/// What the note says.
+/// Text of the note.
 const NOTE: &str = "Ada likes zebras.";
 
 impl Shared {
@@ -402,7 +402,7 @@ async fn a_chat_in_which_a_search_found_a_note_keeps_its_words_until_it_is_purge
     let search = call("memory_search", &search);
     let finds = shared.open(&alice).await;
     let reported = shared.played(&alice, &finds, &search).await;
-    assert!(reported.contains(NOTE), "{reported}");
+    tells(&reported, &[NOTE]);
     for id in shared.ids(&alice).await {
         let path = format!("{}/memory/{id}", shared.agent);
         alice.delete(&path).gives(200).await;

@@ -4,9 +4,9 @@
 //! The operator's settings of agents by their paths: rules on subtrees, and the models of roles.
 
 use super::{at, exchange, make, make_below, script, started};
+use agent_host_tests::World;
 use agent_host_tests::patience::{found, until};
 use agent_host_tests::process::{Line, PATIENCE, shows, tells};
-use agent_host_tests::{Setup, World};
 use domain::event::Event;
 use domain::message::Role;
 use domain::path::ModelRole;
@@ -538,14 +538,15 @@ async fn rules_on_subtrees_hide_agents_and_make_others_read_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another() {
-    let mut setup = Setup::default();
-    setup.definitions[1]["model"] = json!("m");
-    setup.paths.models = [
-        (ModelRole::User, "large".to_owned()),
-        (ModelRole::Subagent, "small".to_owned()),
-    ]
-    .into();
-    let world = World::new(setup).await;
+    let world = World::with(|setup| {
+        setup.definitions[1]["model"] = json!("m");
+        setup.paths.models = [
+            (ModelRole::User, "large".to_owned()),
+            (ModelRole::Subagent, "small".to_owned()),
+        ]
+        .into();
+    })
+    .await;
     let inner = json!({ "steps": [{ "reply": "done" }] }).to_string();
     world
         .play(json!([{ "start": [{ "key": "d", "agent": "other", "text": inner }] }]))
@@ -574,16 +575,17 @@ async fn the_role_of_a_path_has_its_model_unless_message_or_session_say_another(
 /// Returns the model that was asked in a task for this target.
 async fn asked_by(target: &str, model: Option<&str>, roles: &[(ModelRole, &str)]) -> String {
     let script = json!({ "steps": [{ "start": [{ "key": "m", "model": "x" }] }] });
-    let mut setup = Setup::default();
-    setup.definitions.push(json!({
-        "agentId": target, "displayName": target, "component": "puppet", "model": model,
-        "settings": { "script": script },
-    }));
-    setup.paths.models = roles
-        .iter()
-        .map(|(role, alias)| (*role, (*alias).to_owned()))
-        .collect();
-    let world = World::new(setup).await;
+    let world = World::with(|setup| {
+        setup.definitions.push(json!({
+            "agentId": target, "displayName": target, "component": "puppet", "model": model,
+            "settings": { "script": script },
+        }));
+        setup.paths.models = roles
+            .iter()
+            .map(|(role, alias)| (*role, (*alias).to_owned()))
+            .collect();
+    })
+    .await;
     let task = match target {
         "coder" => json!({ "operation": "generate_code", "parameters": { "spec": "a sum" } }),
         _ => json!({ "operation": "deep_research", "parameters": { "query": "the tides" } }),

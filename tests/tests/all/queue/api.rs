@@ -24,11 +24,7 @@ fn config() -> Value {
 async fn stage() -> (Folder, Host, Session) {
     let (folder, host) = Folder::serving(config(), &["puppet"]).await;
     let session = host.open_as("asks", "chat").await;
-    host.post(
-        &format!("{session}/messages"),
-        &json!({ "content": "begin" }),
-    )
-    .await;
+    host.say(&session, "begin").await;
     until(async || host.get(&session).await.body["pending_action"].is_object()).await;
     (folder, host, session)
 }

@@ -312,8 +312,7 @@ fn reminder(session: SessionId) -> Event {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_deleted_however_many_inputs_wait_in_it() {
-    let world = World::new(Setup::default()).await;
-    let session = world.open("puppet").await;
+    let (world, session) = World::with_puppet().await;
     let reminders: Vec<NewEvent> = (0..=LIMIT)
         .map(|_| stored(reminder(session), about(session)))
         .collect();

@@ -2,32 +2,19 @@
 //! scenarios.
 
 use super::{Team, team};
-use agent_host_tests::process::{Folder, Line, PATIENCE, Session, puppets, shows};
+use agent_host_tests::patience::found;
+use agent_host_tests::process::{Folder, Line, Session, puppets, shows};
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// Returns the agent's last message in a session, once the session satisfies `is`.
 async fn last_words(line: &Line, path: &str, is: impl Fn(&Value) -> bool) -> String {
-    let waiting = async {
-        loop {
-            let seen = line.get(path).await.body;
-            let words = seen["messages"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .rev()
-                .find(|message| message["role"] == "assistant");
-            if let (true, Some(words)) = (is(&seen), words) {
-                return words["text"].as_str().unwrap().to_owned();
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    match tokio::time::timeout(PATIENCE, waiting).await {
-        Ok(words) => words,
-        Err(_) => panic!("it does not come to that: {:?}", line.get(path).await),
-    }
+    found(async || {
+        let seen = line.get(path).await.body;
+        let mut messages = seen["messages"].as_array().into_iter().flatten().rev();
+        let words = messages.find(|message| message["role"] == "assistant")?;
+        is(&seen).then(|| words["text"].as_str().unwrap().to_owned())
+    })
+    .await
 }
 
 /// The question that waits in a session.
@@ -377,12 +364,7 @@ async fn the_tutor_remembers_lessons_for_the_team_and_learners_for_themselves() 
     let alice = host.user("alice", &["read", "write"]).await;
     let bob = host.user("bob", &["read", "write"]).await;
     let agent = alice.make("tutor").await;
-    alice
-        .post(
-            &format!("{agent}/assign"),
-            &json!({ "user_id": "bob", "role": "mentee" }),
-        )
-        .await;
+    alice.assign(&agent, "bob", "mentee").await;
     for (line, title) in [(&alice, "Sums"), (&bob, "Bobs sums")] {
         let mut own = lesson.clone();
         own["title"] = json!(title);

@@ -16,7 +16,7 @@ const FILES: u32 = 20;
 /// The trigger of each case.
 const NAME: &str = "it";
 
-/// What brings a trigger to speak.
+/// Event that brings a trigger to speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     /// The host's start defines it, and nothing else.

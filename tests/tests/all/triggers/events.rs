@@ -1,6 +1,7 @@
 //! Events of the host as trigger events, for those whom the operator lets hear them.
 
 use super::scene::{Scene, config, trigger, with};
+use agent_host_tests::process::tells;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -46,11 +47,11 @@ async fn a_dead_letter_reaches_those_who_may_hear_it_and_nobody_else() {
     .await;
     scene.say(&json!({ "agent": "puppet" }), &deadly()).await;
     let reported = scene.reported_once("hears").await;
-    assert!(reported.contains("input.dead"), "{reported}");
+    tells(&reported, &["input.dead"]);
     let dead = scene.events("session.input.dead.v1").await;
     assert_eq!(dead.len(), 1, "{dead:?}");
     let input = dead[0]["data"]["input_id"].as_str().unwrap();
-    assert!(reported.contains(input), "{reported}");
+    tells(&reported, &[input]);
     assert_eq!(scene.reported("hears").await[0]["untrusted"], true);
     let run = scene.runs("hears").await[0].clone();
     assert_eq!(run["trigger_event"]["name"], "input.dead");

@@ -4,6 +4,7 @@
 //! Storms of calls and of messages: what is too much is refused, and everybody else is served.
 
 use super::scene::{Scene, trigger, webhook, with};
+use agent_host_tests::process::tells;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -182,7 +183,7 @@ async fn instructions_in_a_payload_stay_marked_wherever_an_agent_carries_them() 
     let payload = json!({ "text": obeys.to_string() });
     assert_eq!(scene.call("calls", "1", &payload).await.status, 202);
     let reported = scene.reported_once("calls").await;
-    assert!(reported.contains(words), "{reported}");
+    tells(&reported, &[words]);
     let messages = all_messages(&scene).await;
     let transferred: Vec<&Value> = messages
         .iter()

@@ -2,6 +2,7 @@
 //! and what came of its triggers.
 
 use agent_host_tests::guests::test_program;
+use agent_host_tests::patience::found;
 use agent_host_tests::process::{Folder, Host, PATIENCE, Reply, Session, acting, puppets};
 use domain::time::Timestamp;
 use reqwest::{Method, RequestBuilder};
@@ -9,8 +10,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
-use tokio::time::sleep;
 
 /// The secret `hook`.
 pub(super) const SECRET: &str = "a-secret-of-the-test";
@@ -23,8 +22,6 @@ const COMPONENTS: [&str; 6] = [
     "files-watch",
     "rogue-trigger",
 ];
-/// The pause between two polls.
-const POLL: Duration = Duration::from_millis(10);
 
 /// A running host with triggers.
 pub(super) struct Scene {
@@ -197,16 +194,8 @@ impl Scene {
 
     /// Waits until something is there.
     pub(super) async fn until<T>(&self, what: &str, inspect: impl AsyncFn() -> Option<T>) -> T {
-        let looking = async {
-            loop {
-                if let Some(found) = inspect().await {
-                    return found;
-                }
-                sleep(POLL).await;
-            }
-        };
-        let found = tokio::time::timeout(PATIENCE, looking).await;
-        found.unwrap_or_else(|_| panic!("not in time: {what}\n{}", self.folder.log()))
+        let inspected = tokio::time::timeout(PATIENCE, found(inspect)).await;
+        inspected.unwrap_or_else(|_| panic!("not in time: {what}\n{}", self.folder.log()))
     }
 
     /// Waits until so many events of a trigger came to an end and none waits, and returns its

@@ -165,7 +165,7 @@ async fn a_replayed_signature_is_taken_once_however_often_and_when_it_comes() {
     assert_eq!(scene.done("stripe", 1).await.len(), 1);
 }
 
-/// What GitHub and Stripe sign is the body. Whoever holds a call cannot make it once more.
+/// GitHub and Stripe sign the body. Whoever holds a call cannot make it once more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_body_is_taken_once_under_whatever_id_path_and_query_it_comes() {
     let scene = Scene::new(&proved()).await;

@@ -23,7 +23,7 @@ pub(super) fn user(name: &str) -> UserId {
     name.parse().unwrap()
 }
 
-/// What a command comes to.
+/// Outcome of a command.
 pub(super) trait Outcome {
     fn event(self) -> Event;
 }

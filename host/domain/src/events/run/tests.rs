@@ -3,13 +3,15 @@
 mod attempts;
 mod handed_over;
 mod outbound_messages;
+mod questions;
+mod restarts;
 mod speaking;
 
 use super::check::check;
 use super::decide::{Resolved, Taken, decide};
 use super::end::{Cause, Joint, cut_off, turn};
 use super::intake::{Intake, intake, wakes};
-use super::recover::{Next, goes_on, lost, next, ready, would_be_sent};
+use super::recover::{Next, lost, next, ready, would_be_sent};
 use super::settle::{Ended, answer, settlement, stopped};
 use super::*;
 use crate::access::tool::{ClientAction, EffectClass};
@@ -20,7 +22,6 @@ use crate::thread::message::{Draft, Part, Role};
 use crate::thread::model::{Reply, Stop};
 use crate::values::digest::Salt;
 use crate::values::id::{AgentId, RunId, SessionId};
-use crate::work::approval::{Approval, Exact};
 use crate::work::operation::{Attempt, CallUsage, Continuation, Kept};
 use crate::work::step::{
     Audience, Call, Context, Failure, ModelRequest, OperationOutcome, Request, StepResult, Toolset,
@@ -91,7 +92,7 @@ fn free_text() -> ClientAction {
     ClientAction::of("free_text", json!({}))
 }
 
-/// What a tool gave that is from outside.
+/// Result of a tool with words from outside.
 fn gave_text(text: &str) -> Ended {
     Ended::Gave {
         parts: vec![Part::text(text)],
@@ -395,51 +396,6 @@ fn waiting_for_all_wakes_when_the_last_has_settled() {
 }
 
 #[test]
-fn what_would_be_sent_by_itself_is_told_from_what_waits_or_only_reads() {
-    for (effect, sent) in [
-        (EffectClass::ReadOnly, 0),
-        (EffectClass::Idempotent, 2),
-        (EffectClass::NonIdempotent, 2),
-    ] {
-        let run = with_two_calls(effect);
-        assert_eq!(
-            run.open
-                .values()
-                .filter(|open| would_be_sent(open, NOW))
-                .count(),
-            sent,
-            "{effect:?}"
-        );
-        assert!(goes_on(&run, NOW), "{effect:?}");
-    }
-    // What was sent once and must not be sent twice settles as unknown.
-    let run = with_two_calls(EffectClass::NonIdempotent);
-    let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let run = sent_once(&run, operation, None);
-    assert!(!would_be_sent(&run.open[&operation], NOW));
-    // A question and a timer whose time has not come wait; the timer goes on when it has.
-    let asks = free_text();
-    let start = vec![
-        Request {
-            key: "q".into(),
-            work: Work::Client(asks),
-        },
-        Request {
-            key: "t".into(),
-            work: Work::Timer { ms: 50 },
-        },
-    ];
-    let (run, _) = first_step(wait(start, Until::Any));
-    assert!(!goes_on(&run, NOW) && goes_on(&run, NOW.plus_ms(50)));
-    assert!(
-        run.open
-            .values()
-            .all(|open| !would_be_sent(open, NOW.plus_ms(50)))
-    );
-    assert!(goes_on(&begun(), NOW), "its first step is due");
-}
-
-#[test]
 fn a_call_without_a_result_gets_a_synthetic_one_before_the_next_model_call() {
     let run = with_two_calls(EffectClass::ReadOnly);
     let ended = gave_text("done");
@@ -485,86 +441,6 @@ fn ending_a_turn_cancels_what_is_open_and_pairs_every_call() {
     let all: Vec<&Message> = run.messages.iter().map(Arc::as_ref).chain(&said).collect();
     assert!(unpaired(all).is_empty());
     assert_eq!(said.last().unwrap().role, Role::Notice);
-}
-
-/// A call of a model may be repeated, until a program takes the model's place.
-#[test]
-fn work_whose_effect_grew_when_it_was_sent_is_unknown_after_a_crash() {
-    for (effect, expected) in [
-        (
-            None,
-            Next::Perform {
-                record_first: false,
-            },
-        ),
-        (
-            Some(EffectClass::ReadOnly),
-            Next::Perform {
-                record_first: false,
-            },
-        ),
-    ] {
-        let run = sent_with(effect);
-        assert_eq!(next(run.open.values().next().unwrap(), NOW), expected);
-    }
-    let run = sent_with(Some(EffectClass::NonIdempotent));
-    let open = run.open.values().next().unwrap();
-    let Next::Settle(settled) = next(open, NOW) else {
-        panic!("it is not performed again")
-    };
-    assert!(matches!(settled.outcome, OperationOutcome::Unknown { .. }));
-}
-
-/// A run with an idempotent call that was sent with another effect.
-fn sent_with(effect: Option<EffectClass>) -> Run {
-    let run = with_two_calls(EffectClass::Idempotent);
-    let operation = *run.open.keys().next().unwrap();
-    sent_once(&run, operation, effect)
-}
-
-#[test]
-fn after_a_crash_only_what_was_never_sent_of_non_idempotent_work_is_performed() {
-    let run = with_two_calls(EffectClass::NonIdempotent);
-    let first = run.by_key("call-2-0").unwrap().operation.id;
-    let nobody = |_| false;
-    let inspected: Vec<_> = ready(&run, &nobody, NOW);
-    assert_eq!(
-        inspected,
-        vec![(first, Next::Perform { record_first: true })],
-        "one after the other, in order"
-    );
-    let run = sent_once(&run, first, None);
-    let Next::Settle(after_a_crash) = next(&run.open[&first], NOW) else {
-        panic!("work that was sent is not sent again");
-    };
-    let interrupted = Failure::interrupted();
-    assert_eq!(
-        after_a_crash.outcome,
-        OperationOutcome::Unknown { cause: interrupted }
-    );
-    let OperationOutcome::Unknown { cause } = stopped(&run.open[&first], NOW).outcome else {
-        panic!("work that was sent and stopped may have taken effect");
-    };
-    assert_eq!(cause.code, "stopped");
-}
-
-#[test]
-fn lost_work_has_failed_unless_it_may_have_taken_effect() {
-    for (effect, sent, outcome) in [
-        (EffectClass::ReadOnly, true, "failed"),
-        (EffectClass::Idempotent, true, "failed"),
-        (EffectClass::NonIdempotent, false, "failed"),
-        (EffectClass::NonIdempotent, true, "unknown"),
-    ] {
-        let mut open = with_two_calls(effect).open.into_values().next().unwrap();
-        open.sent = sent.then_some(open.segment);
-        let work_outcome = match lost(&open, Failure::lasting("x", "y"), NOW).outcome {
-            OperationOutcome::Failed { failure } if failure.code == "x" => "failed",
-            OperationOutcome::Unknown { cause } if cause.code == "x" => "unknown",
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(work_outcome, outcome, "{effect:?}, sent: {sent}");
-    }
 }
 
 #[test]
@@ -649,222 +525,6 @@ fn a_models_cost_is_that_of_its_attempts_and_its_reservation_where_nobody_knows_
     assert!(
         run.exhausted_limit(0).unwrap().contains("(costMicrosMax)"),
         "what others cost counts too"
-    );
-}
-
-#[test]
-fn reads_run_side_by_side() {
-    let run = with_two_calls(EffectClass::ReadOnly);
-    let nobody = |_| false;
-    assert_eq!(ready(&run, &nobody, NOW).len(), 2);
-    let everybody = |_| true;
-    assert!(ready(&run, &everybody, NOW).is_empty());
-}
-
-#[test]
-fn a_timer_is_late_if_need_be_and_never_early() {
-    let timer = Request {
-        key: "t".into(),
-        work: Work::Timer { ms: 500 },
-    };
-    let (run, _) = first_step(wait(vec![timer], Until::Any));
-    let open = run.by_key("t").unwrap();
-    assert_eq!(
-        next(open, NOW.plus_ms(499)),
-        Next::Wait {
-            until: Some(NOW.plus_ms(500))
-        }
-    );
-    assert!(
-        matches!(next(open, NOW.plus_ms(500)), Next::Settle(settled) if settled.outcome == OperationOutcome::Elapsed)
-    );
-}
-
-#[test]
-fn an_answer_must_name_the_question_that_waits() {
-    let action = free_text();
-    let ask = Request {
-        key: "q".into(),
-        work: Work::Client(action),
-    };
-    let (run, _) = first_step(wait(vec![ask], Until::Any));
-    let id = run.by_key("q").unwrap().operation.id;
-    let wrong = OperationId::mint(run.started.run, 9, "q");
-    assert_eq!(
-        answer(&run, wrong, &UserId::local(), json!(1), NOW)
-            .unwrap_err()
-            .code,
-        "INVALID_TOOL_CALL_ID"
-    );
-    let (event, _, _) = answer(&run, id, &UserId::local(), json!(1), NOW).unwrap();
-    let run = run.apply(&event).unwrap();
-    assert_eq!(
-        answer(&run, id, &UserId::local(), json!(1), NOW)
-            .unwrap_err()
-            .code,
-        "NOT_SUSPENDED"
-    );
-    assert!(wakes(&run, &[], false));
-}
-
-#[test]
-fn an_approved_call_that_is_not_begun_in_time_has_expired() {
-    let until = NOW.plus_ms(500);
-    let run = with_two_calls(EffectClass::NonIdempotent);
-    let mut open = run.by_key("call-2-0").unwrap().clone();
-    let Performer::Tool {
-        component,
-        tool,
-        arguments,
-        ..
-    } = &open.operation.performer
-    else {
-        panic!("a tool's call")
-    };
-    let exact = Exact {
-        operation: open.operation.id,
-        component: *component,
-        tool,
-        arguments,
-    };
-    open.operation.approval = Some(Box::new(Approval::new(&exact, "files", "worker", until)));
-    open.pause = Pause::None;
-    assert_eq!(
-        next(&open, NOW.plus_ms(499)),
-        Next::Perform { record_first: true }
-    );
-    let Next::Settle(settled) = next(&open, until) else {
-        panic!("it is performed")
-    };
-    assert!(
-        matches!(settled.outcome, OperationOutcome::Failed { failure } if failure.code == "approval-expired")
-    );
-    // Begun in time, it goes on.
-    open.segment = 1;
-    assert_eq!(next(&open, until), Next::Perform { record_first: true });
-}
-
-/// A run of which a tool asks what `segment` waits with.
-fn asked_by_a_tool(segment: u32, until: Option<Timestamp>) -> (Run, OperationId) {
-    let action = free_text();
-    let run = with_two_calls(EffectClass::Idempotent);
-    let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = continuing(
-        operation,
-        segment,
-        Pause::Asking {
-            tool: "notes_add".to_owned(),
-            action: Box::new(action),
-            until,
-            since: NOW,
-        },
-    );
-    (
-        run.apply(&Event::OperationContinued(asking)).unwrap(),
-        operation,
-    )
-}
-
-#[test]
-fn the_deadline_of_a_run_stands_still_from_a_question_to_its_answer() {
-    let (mut run, call) = asked_by_a_tool(1, None);
-    run.started.deadline = Some(NOW.plus_ms(60_000));
-    assert_eq!(run.deadline(), None, "a person is asked");
-    let later = NOW.plus_ms(600_000);
-    let (event, ..) = answer(&run, call, &UserId::local(), json!(1), later).unwrap();
-    let run = run.apply(&event).unwrap();
-    assert_eq!(run.deadline(), Some(NOW.plus_ms(660_000)));
-    // It is known from a snapshot too.
-    let stored: Run = serde_json::from_value(json!(run)).unwrap();
-    assert_eq!(stored.deadline(), run.deadline());
-}
-
-#[test]
-fn an_answer_that_is_sent_twice_never_answers_what_a_tool_asks_next() {
-    let (first, call) = asked_by_a_tool(1, None);
-    assert!(
-        answer(&first, call, &UserId::local(), json!(1), NOW).is_ok(),
-        "what it asks first has the id of the call"
-    );
-    let (second, call) = asked_by_a_tool(2, None);
-    let refused = answer(&second, call, &UserId::local(), json!(1), NOW).unwrap_err();
-    let next = call.question(2);
-    assert_eq!(
-        (
-            refused.code.as_str(),
-            refused.message.contains(&next.to_string())
-        ),
-        ("INVALID_TOOL_CALL_ID", true)
-    );
-    let (event, ..) = answer(&second, next, &UserId::local(), json!(2), NOW).unwrap();
-    let Event::OperationAnswered(answered) = &event else {
-        panic!("{event:?}")
-    };
-    assert_eq!(answered.operation, call, "the answer is the call's");
-}
-
-#[test]
-fn what_a_tool_asks_has_its_time_and_the_call_is_timed_out_after_it() {
-    let due = NOW.plus_ms(100);
-    let (run, call) = asked_by_a_tool(1, Some(due));
-    let open = &run.open[&call];
-    assert_eq!(next(open, NOW), Next::Wait { until: Some(due) });
-    let Next::Settle(settled) = next(open, due) else {
-        panic!("it waits on")
-    };
-    assert_eq!(settled.outcome, OperationOutcome::TimedOut);
-}
-
-#[test]
-fn a_long_answer_is_kept_as_a_blob_whoever_asked() {
-    let action = free_text();
-    let ask = Request {
-        key: "q".into(),
-        work: Work::Client(action.clone()),
-    };
-    let (run, _) = first_step(wait(vec![ask], Until::Any));
-    let essay = json!({ "essay": "x".repeat(1 << 20) });
-    let (event, _, blobs) = answer(
-        &run,
-        run.by_key("q").unwrap().operation.id,
-        &UserId::local(),
-        essay.clone(),
-        NOW,
-    )
-    .unwrap();
-    assert_eq!(blobs, [essay.to_string().into_bytes()]);
-    assert!(
-        serde_json::to_string(&event).unwrap().len() < 16 << 10,
-        "the event keeps edges and a reference"
-    );
-    let run = run.apply(&event).unwrap();
-    assert!(
-        run.shown.contains(&Digest::of(&blobs[0])),
-        "the agent may read it"
-    );
-
-    let run = with_two_calls(EffectClass::Idempotent);
-    let operation = run.by_key("call-2-0").unwrap().operation.id;
-    let asking = continuing(
-        operation,
-        1,
-        Pause::Asking {
-            tool: "notes_add".to_owned(),
-            action: Box::new(action),
-            until: None,
-            since: NOW,
-        },
-    );
-    let run = run.apply(&Event::OperationContinued(asking)).unwrap();
-    let (event, _, blobs) = answer(&run, operation, &UserId::local(), essay, NOW).unwrap();
-    assert!(
-        serde_json::to_string(&event).unwrap().len() < 1 << 10,
-        "the tool gets the whole when it is called again"
-    );
-    let run = run.apply(&event).unwrap();
-    assert_eq!(
-        run.by_key("call-2-0").unwrap().answer,
-        Some(Kept::Blob(Digest::of(&blobs[0])))
     );
 }
 

@@ -32,7 +32,7 @@ fn arguments_are_an_object_with_properties_whatever_the_tool_says() {
     );
 }
 
-/// What is said of a property, and what is sent of it.
+/// Pairs of a property's schema and the schema that is sent for it.
 const LEFT_OUT: &str = r#"
 {"type": "string", "maxLength": 2000} becomes {"type": "string"}
 {"type": "string", "maxLength": 1999} becomes {"type": "string", "maxLength": 1999}

@@ -27,7 +27,7 @@ fn check(returned: trigger::TriggerRun, expected: &str) {
     );
 }
 
-/// What is over a bound is held with a component, in `tests/all/triggers.rs`.
+/// Values over a bound are tested with a component, in `tests/all/triggers.rs`.
 #[test]
 fn what_is_at_a_bound_is_taken() {
     let full = returning(vec![message(&"a".repeat(MESSAGE_BYTES_MAX)); 16]);

@@ -2,16 +2,15 @@
 
 use super::super::buckets::{place, written};
 use super::super::sample::{
-    Sample, agent, begin, commit, created, opened, run, run_started, session, take_turn,
+    Sample, agent, commit, created, opened, run, run_started, session, take_turn,
 };
 use super::items::{agent_begun, agent_purged};
-use super::{MARK, begun, deleted, erase_all, finished, holders, is_sound, purged};
+use super::{MARK, begun, deleted, erase_all, finished, is_nowhere, is_sound, purged};
 use crate::sql::{Columns, Connection};
 use crate::{PurgeItem, Store};
 use domain::event::Event;
 use domain::grant::{BucketPlace, BucketScope};
 use domain::id::Stream;
-use std::path::PathBuf;
 
 /// Bytes that one transaction may erase before it takes no further value, and no further event.
 pub(super) const BYTES_MAX: u64 = 16 << 20;
@@ -79,7 +78,7 @@ pub(super) async fn erase_a_few_at_a_time(sample: &Sample, purge: Stream, item: 
     let mut after = Some(0);
     while let Some(from) = after {
         let (stored, longest) = payloads(sample);
-        let erased = sample.store.erase(purge, item.clone(), from).await;
+        let erased = sample.erase(purge, item.clone(), from).await;
         after = erased.unwrap();
         let written = stored - payloads(sample).0;
         assert!(
@@ -100,15 +99,14 @@ pub(super) async fn erase_a_few_at_a_time(sample: &Sample, purge: Stream, item: 
 
 #[tokio::test]
 async fn the_buckets_of_a_session_are_emptied_a_few_keys_at_a_time() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let begins = vec![run_started(run(1), 1, None, Vec::new())];
     let owner = session(1).to_string();
     let keys = fill(&sample.store, begins, BucketScope::Session, &owner).await;
     let stream = Stream::Session(session(1));
-    sample.append(stream, vec![deleted(1)]).await;
+    sample.append(stream, [deleted(1)]).await;
     begun(&sample.store, 1).await;
-    let plan = sample.store.purge_plan(agent(1), session(1)).await.unwrap();
+    let plan = sample.purge_plan(agent(1), session(1)).await.unwrap();
     for item in plan.items {
         erase_a_few_at_a_time(&sample, stream, item).await;
     }
@@ -123,30 +121,29 @@ async fn the_buckets_of_an_agent_are_emptied_a_few_keys_at_a_time() {
     let sample = Sample::new();
     let stream = Stream::Agent(agent(1));
     sample
-        .append(stream, vec![created(1, "/ada/assistant", None)])
+        .append(stream, [created(1, "/ada/assistant", None)])
         .await;
     let owner = agent(1).to_string();
     let keys = fill(&sample.store, Vec::new(), BucketScope::Agent, &owner).await;
-    sample.append(stream, vec![agent_begun()]).await;
+    sample.append(stream, [agent_begun()]).await;
     erase_a_few_at_a_time(&sample, stream, PurgeItem::AgentBuckets(agent(1))).await;
     assert_eq!(leased(&sample), (0, 0));
-    let tally = sample.store.purge_tally(stream).await.unwrap();
+    let tally = sample.purge_tally(stream).await.unwrap();
     assert_eq!(tally.erased.bucket_keys, keys);
     erase_all(&sample.store, stream, PurgeItem::Agent(agent(1))).await;
-    sample.append(stream, vec![agent_purged()]).await;
+    sample.append(stream, [agent_purged()]).await;
     is_sound(&sample).await;
 }
 
 #[tokio::test]
 async fn what_a_tool_keeps_for_a_session_stays_when_its_turn_goes_with_a_fork() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let [origin, fork] = [2, 3].map(|n| Stream::Session(session(n)));
-    sample.append(origin, vec![opened(2, 1, None)]).await;
+    sample.append(origin, [opened(2, 1, None)]).await;
     let turn = take_turn(&sample.store, 2, None, 100, "a word", "and a reply").await;
     let own = place("shelf", BucketScope::Session, &session(2).to_string());
     let write = written(&own, &[("key", Some(MARK.as_bytes()))]);
-    let mut write = commit(Stream::Run(run(100)), vec![write]);
+    let mut write = commit(Stream::Run(run(100)), [write]);
     for new in write
         .appends
         .iter_mut()
@@ -154,9 +151,9 @@ async fn what_a_tool_keeps_for_a_session_stays_when_its_turn_goes_with_a_fork() 
     {
         new.subject.session = Some(session(2));
     }
-    sample.store.commit(write).await.unwrap();
-    sample.append(fork, vec![opened(3, 1, Some(turn.id))]).await;
-    sample.append(origin, vec![deleted(2)]).await;
+    sample.commit(write).await.unwrap();
+    sample.append(fork, [opened(3, 1, Some(turn.id))]).await;
+    sample.append(origin, [deleted(2)]).await;
     let tally = purged(&sample, 3).await;
     assert_eq!(
         (
@@ -166,12 +163,12 @@ async fn what_a_tool_keeps_for_a_session_stays_when_its_turn_goes_with_a_fork() 
         ),
         (1, 0, 1)
     );
-    let kept = sample.store.bucket_value(&own, "key").await.unwrap();
+    let kept = sample.bucket_value(&own, "key").await.unwrap();
     assert_eq!(kept.as_deref(), Some(MARK.as_bytes()));
     is_sound(&sample).await;
     begun(&sample.store, 2).await;
     let tally = finished(&sample.store, 2).await;
     assert_eq!((tally.erased.bucket_keys, tally.kept.bucket_writes), (1, 0));
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    is_nowhere(&sample);
     is_sound(&sample).await;
 }

@@ -2,7 +2,7 @@
 
 use super::super::blobs::part;
 use super::super::sample::{
-    NOON, Sample, accepted, ada, agent, begin, commit, created, input, opened, run, run_ended,
+    NOON, Sample, accepted, agent, commit, created, dead, input, opened, requeued, run, run_ended,
     run_started, session,
 };
 use super::super::spawned::{dispatch, spawn};
@@ -10,7 +10,7 @@ use super::{deleted, erase_all, is_sound, purged};
 use crate::PurgeItem;
 use crate::sql::{Columns, Connection};
 use domain::digest::Digest;
-use domain::event::{Event, InputAccepted, InputDead, InputRequeued, SessionOpened, Source};
+use domain::event::{Event, InputAccepted, SessionOpened, Source};
 use domain::id::{OperationId, RunId, Stream, TurnId};
 use domain::operation::ReplyTo;
 
@@ -46,14 +46,8 @@ async fn erase(sample: &Sample, gone: RunId) {
 
 #[tokio::test]
 async fn work_of_a_run_that_is_purged_counts_against_whoever_does_it() {
-    let sample = Sample::new();
-    begin(&sample).await;
-    sample
-        .append(
-            Stream::Run(run(1)),
-            vec![run_started(run(1), 1, None, Vec::new())],
-        )
-        .await;
+    let sample = Sample::begun().await;
+    sample.begin_run(1, 1, []).await;
     spawn(&sample, 3, 1, "/ada/1/sub/0", "ada").await;
     spawn(&sample, 4, 1, "/bob/other", "bob").await;
     let trees =
@@ -84,24 +78,14 @@ fn ended(n: u128) -> Event {
 /// Makes a session that an agent opened, with work of two runs of other sessions. It has taken in
 /// the work of the first.
 async fn handed_two() -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     for n in [1, 3] {
         if n > 1 {
-            sample
-                .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
-                .await;
+            sample.in_session(n, [opened(n, 1, None)]).await;
         }
-        sample
-            .append(
-                Stream::Run(run(n)),
-                vec![run_started(run(n), n, None, Vec::new())],
-            )
-            .await;
+        sample.begin_run(n, n, []).await;
     }
-    sample
-        .append(Stream::Agent(agent(2)), vec![created(2, "/ada/2", None)])
-        .await;
+    sample.in_agent(2, [created(2, "/ada/2", None)]).await;
     let Event::SessionOpened(begun) = opened(2, 2, None) else {
         panic!("a session")
     };
@@ -111,15 +95,12 @@ async fn handed_two() -> Sample {
     });
     let work = [(60, 1), (61, 3)].map(|(n, by)| accepted(n, 2, handed_over_by(run(by)), "work"));
     sample
-        .append(
-            Stream::Session(session(2)),
-            [vec![begun], work.to_vec()].concat(),
-        )
+        .in_session(2, [vec![begun], work.to_vec()].concat())
         .await;
     sample
-        .append(
-            Stream::Run(run(70)),
-            vec![run_started(run(70), 2, None, vec![input(60)]), ended(70)],
+        .in_run(
+            70,
+            [run_started(run(70), 2, None, vec![input(60)]), ended(70)],
         )
         .await;
     sample
@@ -143,9 +124,7 @@ async fn the_first_input_of_a_session_is_the_one_that_is_left() {
             Some(input(60).0.simple().to_string())
         )
     );
-    sample
-        .append(Stream::Session(session(2)), vec![deleted(2)])
-        .await;
+    sample.in_session(2, [deleted(2)]).await;
     erase(&sample, run(70)).await;
     assert_eq!(
         (one(&sample, &begun_by), one(&sample, &first)),
@@ -172,37 +151,17 @@ async fn an_input_that_goes_with_its_run_wakes_nobody_any_more() {
     };
     let stream = Stream::Session(session(2));
     sample
-        .append(stream, vec![accepted(62, 2, reminder, "soon")])
+        .append(stream, [accepted(62, 2, reminder, "soon")])
         .await;
     sample
-        .append(
-            Stream::Run(run(71)),
-            vec![run_started(run(71), 2, None, vec![input(62)]), ended(71)],
+        .in_run(
+            71,
+            [run_started(run(71), 2, None, vec![input(62)]), ended(71)],
         )
         .await;
-    let dead = InputDead {
-        input: input(62),
-        session: session(2),
-        reason: "no".to_owned(),
-        time: NOON,
-    };
-    let again = InputRequeued {
-        input: input(62),
-        session: session(2),
-        requeued_by: ada(),
-        repeat: None,
-        time: NOON,
-    };
-    sample
-        .append(
-            stream,
-            vec![
-                Event::InputDead(dead),
-                Event::InputRequeued(again),
-                deleted(2),
-            ],
-        )
-        .await;
+    let dead = dead(62, 2, "no");
+    let again = requeued(62, 2, None);
+    sample.append(stream, [dead, again, deleted(2)]).await;
     let wakes = "SELECT group_concat(kind) FROM wakes";
     assert_eq!(one(&sample, wakes).as_deref(), Some("reminder"));
     erase(&sample, run(71)).await;
@@ -227,30 +186,29 @@ pub(super) fn naming(n: u128, contents: &[&[u8]]) -> Event {
 
 #[tokio::test]
 async fn a_blob_goes_with_the_last_input_that_names_it() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Session(session(1));
     let inputs = vec![naming(1, &[b"own", b"shared"]), naming(2, &[b"shared"])];
     let commit = commit(stream, inputs)
         .blob(b"own".to_vec())
         .blob(b"shared".to_vec());
-    sample.store.commit(commit).await.unwrap();
+    sample.commit(commit).await.unwrap();
     for n in [1, 2] {
         let turn = TurnId(Digest([0; 32]));
         let events = vec![
             run_started(run(n), 1, None, vec![input(n)]),
             run_ended(run(n), 1, turn),
         ];
-        sample.append(Stream::Run(run(n)), events).await;
+        sample.in_run(n, events).await;
     }
-    sample.append(stream, vec![deleted(1)]).await;
+    sample.append(stream, [deleted(1)]).await;
     for (n, own, shared) in [(1, None, Some(&b"shared"[..])), (2, None, None)] {
         erase(&sample, run(n)).await;
         erase_all(&sample.store, purge(), PurgeItem::Streams).await;
         is_sound(&sample).await;
         assert_eq!(erase_all(&sample.store, purge(), PurgeItem::Blobs).await, 1);
         for (content, left) in [(&b"own"[..], own), (&b"shared"[..], shared)] {
-            let found = sample.store.blob(Digest::of(content)).await.unwrap();
+            let found = sample.blob(Digest::of(content)).await.unwrap();
             assert_eq!(found.as_deref(), left, "after {n}");
         }
     }

@@ -3,12 +3,12 @@
 use super::super::commits::key;
 use super::super::recalling::note;
 use super::super::sample::{
-    NOON, Sample, ada, agent, begin, commit, created, input, message, noise, opened, run,
-    run_ended, run_started, session, take_turn, turn_after,
+    NOON, Sample, ada, agent, commit, created, input, message, noise, opened, run, run_ended,
+    run_started, session, take_turn, turn_after,
 };
 use super::super::spawned::spawn;
 use super::inputs::naming;
-use super::{MARK, deleted, erase_all, filled, holders, is_sound, purged};
+use super::{MARK, deleted, erase_all, filled, is_nowhere, is_sound, purged};
 use crate::sql::STEPS;
 use crate::{PurgeItem, Rewritten};
 use domain::definition::DefinitionId;
@@ -20,7 +20,6 @@ use domain::event::{
 use domain::id::{ConversationId, Stream, TurnId};
 use domain::message::Role;
 use domain::path::PathKind;
-use std::path::PathBuf;
 use uuid::Uuid;
 
 /// A store with so many other sessions, each with words, remembered requests, notes and blobs of
@@ -29,9 +28,7 @@ async fn beside(others: u128) -> Sample {
     let sample = Sample::new();
     filled(&sample).await;
     for n in 1_000..1_000 + others {
-        sample
-            .append(Stream::Session(session(n)), vec![opened(n, 1, None)])
-            .await;
+        sample.in_session(n, [opened(n, 1, None)]).await;
         take_turn(
             &sample.store,
             n,
@@ -41,15 +38,13 @@ async fn beside(others: u128) -> Sample {
             "and what they are told",
         )
         .await;
-        sample
-            .append(Stream::Agent(agent(1)), vec![note(n, "likes others")])
-            .await;
-        let mut asked = commit(Stream::Run(run(n)), vec![noise(1)]).blob(n.to_be_bytes().to_vec());
+        sample.in_agent(1, [note(n, "likes others")]).await;
+        let mut asked = commit(Stream::Run(run(n)), [noise(1)]).blob(n.to_be_bytes().to_vec());
         asked.key = Some(crate::Key {
             about: Some(session(n)),
             ..key(&n.to_string(), b"r", b"others")
         });
-        sample.store.commit(asked).await.unwrap();
+        sample.commit(asked).await.unwrap();
     }
     // What no event of theirs names is gone before.
     erase_all(&sample.store, Stream::Session(session(1)), PurgeItem::Blobs).await;
@@ -58,7 +53,7 @@ async fn beside(others: u128) -> Sample {
 
 /// Returns the steps that SQLite's virtual machine has done for the writer.
 pub(super) async fn steps(sample: &Sample) -> u64 {
-    let steps = sample.store.in_writer(|_| Ok(STEPS.get())).await;
+    let steps = sample.in_writer(|_| Ok(STEPS.get())).await;
     steps.unwrap()
 }
 
@@ -68,7 +63,7 @@ async fn steps_beside(others: u128) -> u64 {
     let before = steps(&sample).await;
     purged(&sample, 1).await;
     let took = steps(&sample).await - before;
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    is_nowhere(&sample);
     is_sound(&sample).await;
     took
 }
@@ -91,21 +86,20 @@ async fn erase(sample: &Sample, item: PurgeItem) {
 /// Returns the steps for each of so many runs of one deleted session, each of which took in an
 /// input that names a blob.
 async fn steps_for_each_run(runs: u64) -> u64 {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Session(session(1));
     for n in 1..=u128::from(runs) {
         let content = n.to_be_bytes();
-        let heard = commit(stream, vec![naming(n, &[&content])]).blob(content.to_vec());
-        sample.store.commit(heard).await.unwrap();
+        let heard = commit(stream, [naming(n, &[&content])]).blob(content.to_vec());
+        sample.commit(heard).await.unwrap();
         let turn = TurnId(Digest([0; 32]));
         let events = vec![
             run_started(run(n), 1, None, vec![input(n)]),
             run_ended(run(n), 1, turn),
         ];
-        sample.append(Stream::Run(run(n)), events).await;
+        sample.in_run(n, events).await;
     }
-    sample.append(stream, vec![deleted(1)]).await;
+    sample.append(stream, [deleted(1)]).await;
     let before = steps(&sample).await;
     for n in 1..=u128::from(runs) {
         let item = PurgeItem::Run {
@@ -133,19 +127,16 @@ async fn inputs_that_go_with_their_runs_cost_no_more_each_the_more_of_them_there
 
 /// Returns the steps for each of so many runs of one session, each of which began another session.
 async fn steps_for_each_spawning_run(runs: u64) -> u64 {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     for n in 1..=u128::from(runs) {
         let stream = Stream::Run(run(n));
         let started = run_started(run(n), 1, None, Vec::new());
-        sample.append(stream, vec![started]).await;
+        sample.append(stream, [started]).await;
         spawn(&sample, 1_000 + n, n, &format!("/bob/{n}"), "bob").await;
         let ended = run_ended(run(n), 1, TurnId(Digest([0; 32])));
-        sample.append(stream, vec![ended]).await;
+        sample.append(stream, [ended]).await;
     }
-    sample
-        .append(Stream::Session(session(1)), vec![deleted(1)])
-        .await;
+    sample.in_session(1, [deleted(1)]).await;
     let before = steps(&sample).await;
     for n in 1..=u128::from(runs) {
         let item = PurgeItem::Run {
@@ -171,8 +162,7 @@ async fn runs_that_began_sessions_cost_no_more_each_the_more_of_them_there_are()
 
 /// Returns the steps for each of so many imports of one session.
 async fn steps_for_each_import(imports: u64) -> u64 {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     for n in 1..=u128::from(imports) {
         let said = [message(1, Role::User, MARK)];
         let turn = ImportedTurn {
@@ -188,14 +178,12 @@ async fn steps_for_each_import(imports: u64) -> u64 {
             time: NOON,
         };
         let imported = Event::TurnsImported(imported);
-        sample
-            .append(Stream::Session(session(1)), vec![imported])
-            .await;
+        sample.in_session(1, [imported]).await;
     }
     let before = steps(&sample).await;
     purged(&sample, 1).await;
     let took = steps(&sample).await - before;
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
+    is_nowhere(&sample);
     is_sound(&sample).await;
     took / imports
 }
@@ -247,7 +235,7 @@ async fn steps_for_each_session_of_agent(sessions: u64) -> u64 {
     let sample = Sample::new();
     let stream = Stream::Agent(agent(1));
     sample
-        .append(stream, vec![created(1, "/ada/assistant", None)])
+        .append(stream, [created(1, "/ada/assistant", None)])
         .await;
     for n in 1..=u128::from(sessions) {
         let taken = SlotTaken {
@@ -269,7 +257,7 @@ async fn steps_for_each_session_of_agent(sessions: u64) -> u64 {
         let events = vec![Event::SlotTaken(taken), Event::SlotCompleted(completed)];
         sample.append(stream, events).await;
     }
-    sample.append(stream, vec![agent_begun()]).await;
+    sample.append(stream, [agent_begun()]).await;
     let before = steps(&sample).await;
     for n in 1..=u128::from(sessions) {
         let item = PurgeItem::OfAgent {
@@ -280,7 +268,7 @@ async fn steps_for_each_session_of_agent(sessions: u64) -> u64 {
     }
     let took = steps(&sample).await - before;
     erase(&sample, PurgeItem::Agent(agent(1))).await;
-    sample.append(stream, vec![agent_purged()]).await;
+    sample.append(stream, [agent_purged()]).await;
     is_sound(&sample).await;
     took / sessions
 }
@@ -300,24 +288,20 @@ async fn blobs_are_looked_at_and_deleted_a_few_at_a_time() {
     let sample = Sample::new();
     let purge = Stream::Session(session(1));
     for n in 0..600_u32 {
-        let stray = commit(Stream::Run(run(9)), vec![noise(1)]).blob(n.to_be_bytes().to_vec());
-        sample.store.commit(stray).await.unwrap();
+        let stray = commit(Stream::Run(run(9)), [noise(1)]).blob(n.to_be_bytes().to_vec());
+        sample.commit(stray).await.unwrap();
     }
     assert_eq!(erase_all(&sample.store, purge, PurgeItem::Blobs).await, 3);
-    assert_eq!(sample.store.unnamed_blobs(10).await.unwrap(), []);
+    assert_eq!(sample.unnamed_blobs(10).await.unwrap(), []);
     // Large ones by their bytes.
     for n in 0..3_u8 {
-        let stray = commit(Stream::Run(run(9)), vec![noise(1)]).blob(vec![n; 17 << 20]);
-        sample.store.commit(stray).await.unwrap();
+        let stray = commit(Stream::Run(run(9)), [noise(1)]).blob(vec![n; 17 << 20]);
+        sample.commit(stray).await.unwrap();
     }
-    let erased = sample
-        .store
-        .erase(purge, PurgeItem::Blobs, 0)
-        .await
-        .unwrap();
+    let erased = sample.erase(purge, PurgeItem::Blobs, 0).await.unwrap();
     assert!(erased.is_some(), "there is a further piece");
-    assert_eq!(sample.store.unnamed_blobs(10).await.unwrap().len(), 2);
-    assert_eq!(sample.store.blob(Digest::of(&[9])).await.unwrap(), None);
+    assert_eq!(sample.unnamed_blobs(10).await.unwrap().len(), 2);
+    assert_eq!(sample.blob(Digest::of(&[9])).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -327,9 +311,7 @@ async fn words_leave_every_file_wherever_the_database_moved_them() {
     // So many rows in no order that pages are split and joined again and again.
     for n in 0..300_u128 {
         let id = 5_000 + (n * 7_919) % 1_009;
-        sample
-            .append(Stream::Session(session(id)), vec![opened(id, 1, None)])
-            .await;
+        sample.in_session(id, [opened(id, 1, None)]).await;
         let words = if n % 3 == 0 { MARK } else { "what stays" };
         take_turn(&sample.store, id, None, id, &format!("{words} {n}"), words).await;
     }
@@ -337,7 +319,7 @@ async fn words_leave_every_file_wherever_the_database_moved_them() {
     for n in (0..300_u128).step_by(3) {
         purged(&sample, 5_000 + (n * 7_919) % 1_009).await;
     }
-    assert_eq!(holders(sample.dir.path(), MARK), Vec::<PathBuf>::new());
-    assert_eq!(sample.store.vacuum().await.unwrap(), Rewritten::Yes);
+    is_nowhere(&sample);
+    assert_eq!(sample.vacuum().await.unwrap(), Rewritten::Yes);
     is_sound(&sample).await;
 }

@@ -24,7 +24,7 @@ const EVENTS_AT_ONCE: u64 = 1_000;
 /// Appends so many events to a stream.
 async fn much(sample: &Sample, stream: Stream, events: u64) {
     for begun in (0..events).step_by(usize::try_from(EVENTS_AT_ONCE).unwrap()) {
-        let some = (begun..begun + EVENTS_AT_ONCE).map(noise).collect();
+        let some = (begun..begun + EVENTS_AT_ONCE).map(noise);
         sample.append(stream, some).await;
     }
 }
@@ -35,7 +35,7 @@ async fn steps_of_each(sample: &Sample, purge: Stream, item: PurgeItem) -> Vec<u
     let mut after = Some(0);
     while let Some(from) = after {
         let before = steps(sample).await;
-        let erased = sample.store.erase(purge, item.clone(), from).await;
+        let erased = sample.erase(purge, item.clone(), from).await;
         after = erased.unwrap();
         all.push(steps(sample).await - before);
     }
@@ -53,18 +53,18 @@ fn none_does_more(few: &[u64], many: &[u64]) {
 
 /// Returns the steps of each of the transactions that erase a run with so many events.
 async fn steps_of_run(events: u64) -> Vec<u64> {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Session(session(1));
-    let heard = accepted(1, 1, Source::Api, "a word");
-    sample.append(stream, vec![heard]).await;
+    sample
+        .append(stream, [accepted(1, 1, Source::Api, "a word")])
+        .await;
     let of_run = Stream::Run(run(1));
     let started = run_started(run(1), 1, None, vec![input(1)]);
-    sample.append(of_run, vec![started]).await;
+    sample.append(of_run, [started]).await;
     much(&sample, of_run, events).await;
     let ended = run_ended(run(1), 1, TurnId(Digest([0; 32])));
-    sample.append(of_run, vec![ended]).await;
-    sample.append(stream, vec![deleted(1)]).await;
+    sample.append(of_run, [ended]).await;
+    sample.append(stream, [deleted(1)]).await;
     let item = PurgeItem::Run {
         run: run(1),
         committed: None,
@@ -82,11 +82,10 @@ async fn pieces_of_a_run_do_not_pass_over_what_is_erased_already() {
 
 /// Returns the steps of each of the transactions that erase a session with so many events.
 async fn steps_of_session(events: u64) -> Vec<u64> {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Session(session(1));
     much(&sample, stream, events).await;
-    sample.append(stream, vec![deleted(1)]).await;
+    sample.append(stream, [deleted(1)]).await;
     begun(&sample.store, 1).await;
     let took = steps_of_each(&sample, stream, PurgeItem::Session(session(1))).await;
     finished(&sample.store, 1).await;
@@ -105,12 +104,12 @@ async fn steps_of_agent(events: u64) -> Vec<u64> {
     let sample = Sample::new();
     let stream = Stream::Agent(agent(1));
     sample
-        .append(stream, vec![created(1, "/ada/assistant", None)])
+        .append(stream, [created(1, "/ada/assistant", None)])
         .await;
     much(&sample, stream, events).await;
-    sample.append(stream, vec![agent_begun()]).await;
+    sample.append(stream, [agent_begun()]).await;
     let took = steps_of_each(&sample, stream, PurgeItem::Agent(agent(1))).await;
-    sample.append(stream, vec![agent_purged()]).await;
+    sample.append(stream, [agent_purged()]).await;
     is_sound(&sample).await;
     took
 }
@@ -141,7 +140,7 @@ async fn long_thread(sample: &Sample, turns: u128) -> TurnNode {
         };
         writes = writes.append(Stream::Run(run(n)), Expected::Any, vec![write]);
     }
-    sample.store.commit(writes).await.unwrap();
+    sample.commit(writes).await.unwrap();
     last.unwrap()
 }
 
@@ -150,17 +149,14 @@ async fn long_thread(sample: &Sample, turns: u128) -> TurnNode {
 async fn forked(sample: &Sample, turns: u128) -> TurnNode {
     let last = long_thread(sample, turns).await;
     for n in [2, 3] {
-        let fork = opened(n, 1, Some(last.id));
-        sample.append(Stream::Session(session(n)), vec![fork]).await;
+        sample.in_session(n, [opened(n, 1, Some(last.id))]).await;
     }
     let deleted_fork = Stream::Session(session(3));
-    sample.append(deleted_fork, vec![deleted(3)]).await;
+    sample.append(deleted_fork, [deleted(3)]).await;
     // All words are in the index.
     let hits = sample.store.recall(agent(1), None, "reply", 10).await;
     assert!(!hits.unwrap().is_empty());
-    sample
-        .append(Stream::Session(session(1)), vec![deleted(1)])
-        .await;
+    sample.in_session(1, [deleted(1)]).await;
     begun(&sample.store, 1).await;
     last
 }
@@ -169,7 +165,7 @@ async fn forked(sample: &Sample, turns: u128) -> TurnNode {
 async fn steps_of_forked_session(turns: u128) -> Vec<u64> {
     let sample = Sample::new();
     let last = forked(&sample, turns).await;
-    let plan = sample.store.purge_plan(agent(1), session(1)).await.unwrap();
+    let plan = sample.purge_plan(agent(1), session(1)).await.unwrap();
     let stream = Stream::Session(session(1));
     let mut took = Vec::new();
     for item in plan.items {
@@ -178,7 +174,7 @@ async fn steps_of_forked_session(turns: u128) -> Vec<u64> {
     let tally = finished(&sample.store, 1).await;
     let turns = u64::try_from(turns).unwrap();
     assert_eq!((tally.kept.turns, tally.erased.bucket_keys), (turns, turns));
-    let left = sample.store.messages(Some(last.id), 1, 10).await.unwrap();
+    let left = sample.messages(Some(last.id), 1, 10).await.unwrap();
     assert_eq!(left.len(), 10);
     let hits = sample.store.recall(agent(1), None, "reply", 10).await;
     assert_eq!(hits.unwrap(), []);
@@ -195,12 +191,12 @@ async fn no_transaction_of_a_forked_sessions_purge_does_more_the_longer_it_is() 
 /// Begins anew to erase what belongs to session 1, and ends after so many transactions.
 async fn erase_some(sample: &Sample, transactions: usize) {
     let mut left = transactions;
-    let plan = sample.store.purge_plan(agent(1), session(1)).await.unwrap();
+    let plan = sample.purge_plan(agent(1), session(1)).await.unwrap();
     for item in plan.items {
         let mut after = Some(0);
         while let Some(from) = after.filter(|_| left > 0) {
             let purge = Stream::Session(session(1));
-            let erased = sample.store.erase(purge, item.clone(), from).await;
+            let erased = sample.erase(purge, item.clone(), from).await;
             after = erased.unwrap();
             left -= 1;
         }
@@ -228,7 +224,7 @@ async fn steps_of_agents_buckets(events: u64) -> Vec<u64> {
     let sample = Sample::new();
     let stream = Stream::Agent(agent(1));
     sample
-        .append(stream, vec![created(1, "/ada/assistant", None)])
+        .append(stream, [created(1, "/ada/assistant", None)])
         .await;
     let of_agent = place("shelf", BucketScope::Agent, &agent(1).to_string());
     let of_user = place("shelf", BucketScope::User, "ada");
@@ -249,22 +245,22 @@ async fn steps_of_agents_buckets(events: u64) -> Vec<u64> {
     for begun in (0..events).step_by(usize::try_from(EVENTS_AT_ONCE).unwrap()) {
         let some = (begun..begun + EVENTS_AT_ONCE).map(done).collect();
         let commit = Commit::new().append(Stream::Run(run(1)), Expected::Any, some);
-        sample.store.commit(commit).await.unwrap();
+        sample.commit(commit).await.unwrap();
     }
-    sample.append(stream, vec![agent_begun()]).await;
+    sample.append(stream, [agent_begun()]).await;
     let took = steps_of_each(&sample, stream, PurgeItem::AgentBuckets(agent(1))).await;
     // Each erases as many as it may, however many others lie in between.
     let writes = usize::try_from(events / 10).unwrap();
     assert_eq!(took.len(), writes.div_ceil(EVENTS_PER_COMMIT_MAX));
-    let tally = sample.store.purge_tally(stream).await.unwrap();
+    let tally = sample.purge_tally(stream).await.unwrap();
     assert_eq!(
         (tally.erased.events, tally.erased.bucket_keys),
         (events / 10, 1)
     );
-    let kept = sample.store.bucket_value(&of_user, "kept").await.unwrap();
+    let kept = sample.bucket_value(&of_user, "kept").await.unwrap();
     assert_eq!(kept.as_deref(), Some(&b"v"[..]));
     erase_all(&sample.store, stream, PurgeItem::Agent(agent(1))).await;
-    sample.append(stream, vec![agent_purged()]).await;
+    sample.append(stream, [agent_purged()]).await;
     is_sound(&sample).await;
     took
 }
@@ -278,14 +274,13 @@ async fn what_tools_keep_for_an_agent_is_erased_without_a_look_at_its_other_even
 /// Returns the steps of each of the transactions that erase what the stream of a living agent tells
 /// of a structured session, and fold the agent again, beside so many other events of that stream.
 async fn steps_beside_in_stream(others: u64) -> Vec<u64> {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Agent(agent(1));
     much(&sample, stream, others).await;
     let slot = commit(stream, of_slot(600)).blob(ANSWER.to_vec());
-    sample.store.commit(slot).await.unwrap();
+    sample.commit(slot).await.unwrap();
     let purge = Stream::Session(session(1));
-    sample.append(purge, vec![deleted(1)]).await;
+    sample.append(purge, [deleted(1)]).await;
     begun(&sample.store, 1).await;
     let item = PurgeItem::OfAgent {
         agent: agent(1),
@@ -314,8 +309,7 @@ async fn a_structured_sessions_purge_does_no_more_beside_more_events_of_its_agen
 
 #[tokio::test]
 async fn large_events_of_a_session_and_of_an_agent_go_a_few_at_a_time() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let [of_session, of_agent] = [Stream::Session(session(1)), Stream::Agent(agent(1))];
     let large = Event::PluginEmitted(PluginEmitted {
         name: "plugin.sample.noise".to_owned(),
@@ -324,12 +318,12 @@ async fn large_events_of_a_session_and_of_an_agent_go_a_few_at_a_time() {
     for stream in [of_session, of_agent] {
         sample.append(stream, vec![large.clone(); 3]).await;
     }
-    sample.append(of_session, vec![deleted(1)]).await;
+    sample.append(of_session, [deleted(1)]).await;
     begun(&sample.store, 1).await;
     erase_a_few_at_a_time(&sample, of_session, PurgeItem::Session(session(1))).await;
     finished(&sample.store, 1).await;
-    sample.append(of_agent, vec![agent_begun()]).await;
+    sample.append(of_agent, [agent_begun()]).await;
     erase_a_few_at_a_time(&sample, of_agent, PurgeItem::Agent(agent(1))).await;
-    sample.append(of_agent, vec![agent_purged()]).await;
+    sample.append(of_agent, [agent_purged()]).await;
     is_sound(&sample).await;
 }

@@ -261,11 +261,9 @@ async fn a_purge_of_much_from_outside_comes_to_its_end() {
     let all: Vec<Event> = (1..=150).flat_map(of_one).collect();
     sample.append(of_trigger(1), vec![defined(1, 100)]).await;
     sample.append(of_trigger(1), all).await;
-    let sends = (1..=150).map(|n| queued(n, "a", 1, MARK)).collect();
+    let sends = (1..=150).map(|n| queued(n, "a", 1, MARK));
     sample.append(of_telegram(), sends).await;
-    let ended = (201..=350)
-        .map(|n| received(inbound_message(n, "a", MARK), 1))
-        .collect();
+    let ended = (201..=350).map(|n| received(inbound_message(n, "a", MARK), 1));
     sample.append(of_telegram(), ended).await;
     let numbers: Vec<u128> = (201..=350).collect();
     sample.append(of_telegram(), vec![taken(&numbers, 1)]).await;

@@ -4,7 +4,7 @@ use super::super::blobs::part;
 use super::super::buckets::{place, written};
 use super::super::sample::{
     NOON, Sample, accepted, ada, agent, begin, commit, input, message, new, noise, opened, run,
-    run_begun, run_ended, run_started, session, stepped, timer,
+    run_begun, run_ended, run_started, session, step, stepped, timer,
 };
 use super::buckets::{BYTES_MAX, LARGE_BYTES, payloads};
 use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot, purged};
@@ -33,7 +33,7 @@ fn heard(contents: &[[u8; 4]]) -> Event {
         said
     };
     let said: Vec<Message> = contents.iter().zip(1..).map(shows).collect();
-    Event::RunStepped(Box::new(stepped(run(1), said, Vec::new(), Vec::new())))
+    step(run(1), said, Vec::new(), Vec::new())
 }
 
 /// A millisecond of work.
@@ -62,8 +62,7 @@ fn rows(sample: &Sample) -> u64 {
 
 #[tokio::test]
 async fn messages_and_blobs_of_a_run_go_a_few_at_a_time() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let contents: Vec<[u8; 4]> = (0..600_u32).map(u32::to_be_bytes).collect();
     let events = vec![
         run_started(run(1), 1, None, Vec::new()),
@@ -74,16 +73,14 @@ async fn messages_and_blobs_of_a_run_go_a_few_at_a_time() {
     for content in &contents {
         said = said.blob(content.to_vec());
     }
-    sample.store.commit(said).await.unwrap();
-    sample
-        .append(Stream::Session(session(1)), vec![deleted(1)])
-        .await;
+    sample.commit(said).await.unwrap();
+    sample.in_session(1, [deleted(1)]).await;
     let purge = Stream::Session(session(9));
     let mut before = rows(&sample);
     assert!(before >= 1_200, "{before} rows");
     let mut after = Some(0);
     while let Some(from) = after {
-        after = sample.store.erase(purge, item(), from).await.unwrap();
+        after = sample.erase(purge, item(), from).await.unwrap();
         let now = rows(&sample);
         assert!(before - now <= 512, "{before} rows before, then {now}");
         before = now;
@@ -92,15 +89,14 @@ async fn messages_and_blobs_of_a_run_go_a_few_at_a_time() {
     is_sound(&sample).await;
     erase_all(&sample.store, purge, PurgeItem::Blobs).await;
     for content in &contents {
-        let found = sample.store.blob(Digest::of(content)).await.unwrap();
+        let found = sample.blob(Digest::of(content)).await.unwrap();
         assert_eq!(found, None);
     }
 }
 
 #[tokio::test]
 async fn a_run_whose_purge_begins_anew_each_time_moves_its_usage_once() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let of_run = Stream::Run(run(1));
     let of_user = place("shelf", BucketScope::User, "ada");
     let contents: Vec<[u8; 4]> = (0..300_u32).map(u32::to_be_bytes).collect();
@@ -114,19 +110,13 @@ async fn a_run_whose_purge_begins_anew_each_time_moves_its_usage_once() {
     for content in &contents {
         all = all.blob(content.to_vec());
     }
-    sample.store.commit(all).await.unwrap();
+    sample.commit(all).await.unwrap();
     let purge = Stream::Session(session(1));
-    sample.append(purge, vec![deleted(1)]).await;
+    sample.append(purge, [deleted(1)]).await;
     begun(&sample.store, 1).await;
     let mut transactions = 1;
     // Each is the first one after a crash.
-    while sample
-        .store
-        .erase(purge, item(), 0)
-        .await
-        .unwrap()
-        .is_some()
-    {
+    while sample.erase(purge, item(), 0).await.unwrap().is_some() {
         transactions += 1;
     }
     assert!(transactions > 3, "{transactions} transactions");
@@ -137,7 +127,7 @@ async fn a_run_whose_purge_begins_anew_each_time_moves_its_usage_once() {
         (worked, tally.kept.bucket_writes, tally.erased.messages),
         (300, 300, 300)
     );
-    let kept = sample.store.bucket_value(&of_user, "kept").await.unwrap();
+    let kept = sample.bucket_value(&of_user, "kept").await.unwrap();
     assert_eq!(kept.as_deref(), Some(&b"v"[..]));
     is_sound(&sample).await;
 }
@@ -148,15 +138,15 @@ async fn many_inputs(sample: &Sample, inputs: u128) -> u64 {
     begin(sample).await;
     let stream = Stream::Session(session(1));
     let heard = (1..=inputs).map(|n| accepted(n, 1, Source::Api, "a word"));
-    sample.append(stream, heard.collect()).await;
+    sample.append(stream, heard).await;
     let claimed = (1..=inputs).map(input).collect();
     let events = vec![
         run_started(run(1), 1, None, claimed),
         worked(),
         run_ended(run(1), 1, TurnId(Digest([0; 32]))),
     ];
-    sample.append(Stream::Run(run(1)), events).await;
-    sample.append(stream, vec![deleted(1)]).await;
+    sample.in_run(1, events).await;
+    sample.append(stream, [deleted(1)]).await;
     begun(&sample.store, 1).await;
     with_content(sample)
 }
@@ -186,7 +176,7 @@ async fn inputs_that_a_run_took_in_at_once_go_a_few_at_a_time_and_before_its_sta
         let mut transactions = 0;
         while let Some(from) = after {
             let from = if begins_anew { 0 } else { from };
-            after = sample.store.erase(purge, item(), from).await.unwrap();
+            after = sample.erase(purge, item(), from).await.unwrap();
             transactions += 1;
             let now = with_content(&sample);
             assert!(before - now <= 256, "{before} events before, then {now}");
@@ -209,13 +199,13 @@ async fn inputs_that_a_run_took_in_at_once_go_a_few_at_a_time_and_before_its_sta
 
 #[tokio::test]
 async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Session(session(1));
     let large = "x".repeat(LARGE_BYTES);
     for n in 1..=3 {
-        let heard = accepted(n, 1, Source::Api, &large);
-        sample.append(stream, vec![heard]).await;
+        sample
+            .append(stream, [accepted(n, 1, Source::Api, &large)])
+            .await;
     }
     let said = (1..=3).map(|id| message(id, Role::User, &large)).collect();
     let step = stepped(run(1), said, Vec::new(), Vec::new());
@@ -223,15 +213,15 @@ async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
         run_begun(step, 1, None, (1..=3).map(input).collect()),
         run_ended(run(1), 1, TurnId(Digest([0; 32]))),
     ];
-    sample.append(Stream::Run(run(1)), events).await;
-    sample.append(stream, vec![deleted(1)]).await;
+    sample.in_run(1, events).await;
+    sample.append(stream, [deleted(1)]).await;
     begun(&sample.store, 1).await;
     let mut after = Some(0);
     let of_messages = "SELECT coalesce(sum(bytes), 0) FROM messages";
     while let Some(from) = after {
         let (stored, longest) = payloads(&sample);
         let reported = count(&sample, of_messages);
-        after = sample.store.erase(stream, item(), from).await.unwrap();
+        after = sample.erase(stream, item(), from).await.unwrap();
         let erased = stored - payloads(&sample).0;
         assert!(erased < BYTES_MAX + longest, "{erased} bytes of payloads");
         let deleted = reported - count(&sample, of_messages);
@@ -249,12 +239,11 @@ async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
 /// and ada caused all other events.
 #[tokio::test]
 async fn what_tools_leave_between_segments_is_the_users_until_it_is_purged() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let of_run = Stream::Run(run(1));
     let started = run_started(run(1), 1, None, Vec::new());
-    sample.append(of_run, vec![started]).await;
-    let stored = async |user: UserId| sample.store.stored_bytes(&user).await.unwrap();
+    sample.append(of_run, [started]).await;
+    let stored = async |user: UserId| sample.stored_bytes(&user).await.unwrap();
     let of_ada = stored(ada()).await;
     assert_eq!(stored(UserId::local()).await, 0);
     let mut left = worked();
@@ -271,15 +260,15 @@ async fn what_tools_leave_between_segments_is_the_users_until_it_is_purged() {
         ..new(left)
     };
     let commit = Commit::new().append(of_run, Expected::Any, vec![left]);
-    sample.store.commit(commit).await.unwrap();
+    sample.commit(commit).await.unwrap();
     let text = "SELECT bytes FROM events WHERE kind = 'operation.continued.v1'";
-    let connection = Connection::open(sample.database()).unwrap();
+    let connection = sample.connection();
     let payload = connection.query_row(text, [], |row| row.uint(0)).unwrap();
     assert!(payload >= 10_000, "{payload} bytes");
     assert_eq!(stored(UserId::local()).await, payload);
     assert_eq!(stored(ada()).await, of_ada, "it is not of the other user");
     let ended = run_ended(run(1), 1, TurnId(Digest([0; 32])));
-    sample.append(of_run, vec![ended]).await;
+    sample.append(of_run, [ended]).await;
     purged(&sample, 1).await;
     assert_eq!(stored(UserId::local()).await, 0, "it is given back");
 }
@@ -298,21 +287,20 @@ fn answered(in_session: u128, content: &[u8]) -> Event {
 /// Creates a store with agent 1, further sessions of it, and a structured session with an answer
 /// that is kept as a blob.
 async fn with_answer(sessions: &[u128]) -> Sample {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     for n in sessions.iter().copied() {
         let opened = vec![opened(n, 1, None)];
-        sample.append(Stream::Session(session(n)), opened).await;
+        sample.in_session(n, opened).await;
     }
     let slot = commit(Stream::Agent(agent(1)), of_slot(3)).blob(ANSWER.to_vec());
-    sample.store.commit(slot).await.unwrap();
+    sample.commit(slot).await.unwrap();
     sample
 }
 
 /// Begins to purge a session of agent 1, and erases what the agent's stream tells of it.
 async fn erased(sample: &Sample, n: u128) -> Stream {
     let purge = Stream::Session(session(n));
-    sample.append(purge, vec![deleted(n)]).await;
+    sample.append(purge, [deleted(n)]).await;
     begun(&sample.store, n).await;
     let item = PurgeItem::OfAgent {
         agent: agent(1),
@@ -324,7 +312,7 @@ async fn erased(sample: &Sample, n: u128) -> Stream {
 
 /// Replaces the payload of a stream's last event, beside the store, and returns the one before.
 fn replace_last(sample: &Sample, stream: Stream, payload: &[u8]) -> Vec<u8> {
-    let connection = Connection::open(sample.database()).unwrap();
+    let connection = sample.connection();
     let number = crate::streams::number(&Sql::new(&connection), stream).unwrap();
     let text = "SELECT position, payload FROM events WHERE stream = ?1 ORDER BY version DESC";
     let last = connection.query_row(text, [number], |row| Ok((row.get::<i64>(0)?, row.get(1)?)));
@@ -362,20 +350,19 @@ async fn what_a_stream_gets_while_a_reader_goes_through_it_is_not_lost() {
 
 #[tokio::test]
 async fn references_go_in_several_transactions_when_they_are_many() {
-    let sample = Sample::new();
-    begin(&sample).await;
+    let sample = Sample::begun().await;
     let stream = Stream::Agent(agent(1));
     let contents: Vec<[u8; 4]> = (0..300_u32).map(u32::to_be_bytes).collect();
     let events = contents.iter().map(|content| answered(1, content));
-    let mut answers = commit(stream, events.collect());
+    let mut answers = commit(stream, events);
     for content in &contents {
         answers = answers.blob(content.to_vec());
     }
-    sample.store.commit(answers).await.unwrap();
+    sample.commit(answers).await.unwrap();
     let purge = erased(&sample, 1).await;
-    let rest = sample.store.rest_of(stream).await.unwrap();
-    let rest = sample.store.read_on(rest).await.unwrap();
-    let (_, is_done) = sample.store.write_rest(purge, rest).await.unwrap();
+    let rest = sample.rest_of(stream).await.unwrap();
+    let rest = sample.read_on(rest).await.unwrap();
+    let (_, is_done) = sample.write_rest(purge, rest).await.unwrap();
     assert!(!is_done, "the first does not remove all");
     finished(&sample.store, 1).await;
     for content in &contents {
@@ -399,7 +386,7 @@ async fn a_stream_that_cannot_be_read_keeps_only_its_own_purges_open() {
     }
 
     let other = Stream::Session(session(2));
-    sample.append(other, vec![deleted(2)]).await;
+    sample.append(other, [deleted(2)]).await;
     begun(store, 2).await;
     finished(store, 2).await;
     assert_eq!(store.open_purges().await.unwrap(), purges);

@@ -294,7 +294,7 @@ fn what_is_kept_of_a_call_has_no_credentials_and_is_bounded() {
     assert_eq!(plain.read(&request).unwrap().headers.len(), 64);
 }
 
-/// What a webhook takes from a body of a content type.
+/// Words that a webhook takes from a body of a content type.
 fn taken(spec: &WebhookSpec, headers: &[(&str, &str)], body: &[u8]) -> Result<Value, NotACall> {
     let headers = fields(headers);
     let request = post(&headers, body);
