@@ -202,7 +202,7 @@ fn no_folder_of_domain_imports_from_a_later_one() {
 
 #[test]
 fn the_shell_names_no_file_no_process_and_no_network() {
-    let files: Vec<TextFile> = production()
+    let files: Vec<TextFile> = rust()
         .into_iter()
         .filter(|file| file.path.starts_with("interpreters/shell/"))
         .collect();
