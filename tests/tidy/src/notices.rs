@@ -329,7 +329,8 @@ mod tests {
         ] {
             assert_eq!(not_accepted(accepted), None);
         }
-        assert_eq!(not_accepted("MIT OR GPL-2.0"), Some("GPL-2.0".to_owned()));
+        assert_eq!(not_accepted("MIT OR GPL-2.0"), None);
+        assert_eq!(not_accepted("MIT AND GPL-2.0"), Some("GPL-2.0".to_owned()));
         assert_eq!(not_accepted(""), Some("none".to_owned()));
     }
 
