@@ -585,20 +585,21 @@ async fn catalogue(dir: &Path, setup: &Setup, runtime: &Runtime, before: &Catalo
         .iter()
         .map(|persona| serde_json::from_value(persona.clone()).expect("a persona"))
         .collect();
-    before
+    let mut catalogue = before
         .successor(definitions, entries)
         .expect("a catalogue that fits")
         .with_personas(personas)
         .expect("personas that fit")
         .with_skills(setup.skills.clone())
-        .with_line_component(line_component(runtime))
         .without_agent_tools(&PatternList(
             setup
                 .agent_tools_disabled
                 .iter()
                 .map(|name| (*name).to_owned())
                 .collect(),
-        ))
+        ));
+    catalogue.line_component = line_component(runtime);
+    catalogue
 }
 
 /// The component of command lines, loaded with the first one.

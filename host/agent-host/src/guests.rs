@@ -272,7 +272,7 @@ pub(crate) fn places() -> Vec<PathBuf> {
         .iter()
         .flat_map(|folder| {
             let names = BUILT_INS.into_iter().chain([SHELL]);
-            names.map(|name| folder.join(file_of(name)))
+            names.map(move |name| folder.join(file_of(name)))
         })
         .collect();
     folders.into_iter().chain(files).collect()

@@ -489,12 +489,12 @@ impl Reloading {
                 .and_then(|catalogue| catalogue.with_personas(personas))
                 .map(|catalogue| catalogue.without_agent_tools(&disabled))
                 .map(|catalogue| catalogue.read_from(digest).with_skills(skills))
-                .map(|catalogue| catalogue.with_line_component(lines))
         });
-        let catalogue = put_together
+        let mut catalogue = put_together
             .await
             .map_err(|error| Refused::for_good(error.into()))?
             .map_err(|misfit| Refused::for_good(Failure::new(Exit::Usage, misfit)))?;
+        catalogue.line_component = lines;
         let unfit = config::unfit(&next.config, &catalogue).await;
         refuse_errors(&unfit).map_err(Refused::for_good)?;
         Ok(catalogue)

@@ -252,9 +252,8 @@ async fn open(
     let store = store?;
     let (runtime, entries) = guests?;
     let lines = guests::line_component(loaded, &runtime).await?;
-    let catalogue = catalogue(loaded, address, entries)
-        .await?
-        .with_line_component(lines);
+    let mut catalogue = catalogue(loaded, address, entries).await?;
+    catalogue.line_component = lines;
     let after_restore = match (options.resume_effects, options.settle_unknown) {
         (true, _) => AfterRestore::Resume,
         (false, true) => AfterRestore::SettleUnknown,

@@ -63,7 +63,8 @@ pub struct Catalogue {
     personas: BTreeMap<PersonaId, Arc<Persona>>,
     configured: Option<Digest>,
     skill_folders: Arc<Vec<SkillFolder>>,
-    line_component: LineComponent,
+    /// The component that carries command lines out.
+    pub line_component: LineComponent,
     /// The host's tools for reaching agents that no agent has.
     disabled: BTreeSet<&'static str>,
 }
@@ -392,18 +393,6 @@ impl Catalogue {
     pub fn with_skills(mut self, folders: Vec<SkillFolder>) -> Self {
         self.skill_folders = Arc::new(folders);
         self
-    }
-
-    /// Adds the component that carries command lines out.
-    #[must_use]
-    pub fn with_line_component(mut self, component: LineComponent) -> Self {
-        self.line_component = component;
-        self
-    }
-
-    /// Returns the component that carries command lines out.
-    pub(crate) fn line_component(&self) -> &LineComponent {
-        &self.line_component
     }
 
     /// Returns the operator's folders of skills.

@@ -23,8 +23,8 @@ const BOUNDS: [(&str, &str); 11] = [
     ("format", "written as"),
 ];
 
-/// Returns the flags of a tool with arguments of this schema, a line each: name, type, need, values,
-/// bounds, default and description.
+/// Returns the flags of a tool with arguments of this schema, a line each: name, type, need,
+/// values, bounds, default and description.
 #[must_use]
 pub fn flags_of(arguments: &Value) -> String {
     let mut text = String::new();

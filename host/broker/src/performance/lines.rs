@@ -52,10 +52,10 @@ impl Line {
         in_place(&LINES, party(started), computes, self.run(core, started)).await
     }
 
-    /// Runs the line. Where a command meets a limit of the sandbox, the line is carried out again up
-    /// to that command, so that what was printed before is kept.
+    /// Runs the line. Where a command meets a limit of the sandbox, the line is carried out again
+    /// up to that command, so that what was printed before is kept.
     async fn run(self, core: &Core, started: &RunStarted) -> Result<LineOutcome, Failure> {
-        let component = core.served().catalogue.line_component().of_one_line().await;
+        let component = core.served().catalogue.line_component.of_one_line().await;
         let component = component.map_err(|why| host_failure(&why))?;
         let calls = self.answered.len();
         let line = Arc::new(self);

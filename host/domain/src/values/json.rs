@@ -1,5 +1,5 @@
-//! JSON from outside, beyond what plugins share with the host: numbers as they were written, replies
-//! of models, and names of keys.
+//! JSON from outside, beyond what plugins share with the host: numbers as they were written,
+//! replies of models, and names of keys.
 
 use serde_json::{Number, Value};
 pub use shapes::json::{DEPTH_MAX, NotTaken, depth, parse};
