@@ -1,17 +1,26 @@
 //! Answers of commands: a document for programs, and the same in lines for people.
 //!
-//! Lines are written as templates, in which `{/pointer}` stands for a field of the document, and
-//! `{?/pointer}` for nothing: a condition that the field holds. A field that is missing counts as
-//! empty.
+//! Lines are written as templates. In them `{/pointer}` stands for a field of the document,
+//! `{/pointer:form}` for a form of it (see [`formed`]), and `{?/pointer}` for nothing: a condition
+//! that the field holds, and `{!/pointer}` that it does not. A part between `[[` and `]]` is left
+//! out where a field in it is absent, empty, zero or false. A field that is missing counts as
+//! empty, and so does a list without entries.
 
 use crate::failure::Failure;
 use crate::terminal::one_line;
+use serde::Serialize;
 use serde_json::Value;
 
 /// Stands for what there is not.
 const NOTHING: &str = "-";
+/// A notice of a list that goes on, on the place of its next page.
+pub(crate) const OLDER: &str = "there are older ones: --after {} shows them";
 /// Columns between a name and its value, and between two cells.
 const GAP: usize = 2;
+/// Seconds of a minute, an hour and a day.
+const MINUTE_S: u64 = 60;
+const HOUR_S: u64 = 60 * MINUTE_S;
+const DAY_S: u64 = 24 * HOUR_S;
 
 /// The answer of a command.
 #[derive(Debug, Default)]
@@ -41,6 +50,12 @@ impl Answer {
         }
     }
 
+    /// Makes an answer that reads as these lines of it.
+    pub(crate) fn told(document: Value, lines: impl FnOnce(&Value) -> Vec<String>) -> Self {
+        let lines = lines(&document);
+        Self::new(document, lines)
+    }
+
     /// Makes an answer that is a file.
     pub(crate) fn file(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -62,7 +77,7 @@ impl Answer {
 
     /// Makes an answer that reads as a filled template.
     pub(crate) fn filled(document: Value, template: &str) -> Self {
-        let line = filled(&document, template).text;
+        let line = fill(&document, template);
         Self::line(document, line)
     }
 
@@ -125,7 +140,7 @@ impl Row {
 
     /// Adds cells by their templates.
     pub(crate) fn cells(self, thing: &Value, templates: &[&str]) -> Self {
-        let filled = templates.iter().map(|it| filled(thing, it).text);
+        let filled = templates.iter().map(|it| fill(thing, it));
         filled.fold(self, Self::cell)
     }
 
@@ -151,7 +166,7 @@ impl Row {
     /// false.
     pub(crate) fn notes(self, thing: &Value, templates: &[&str]) -> Self {
         let filled = templates.iter().map(|template| filled(thing, template));
-        let said = filled.filter(|it| it.says_something);
+        let said = filled.filter(Filled::is_note);
         self.note(said.map(|it| it.text).collect::<Vec<_>>())
     }
 
@@ -203,16 +218,68 @@ pub(crate) fn details(thing: &Value, details: &[(&str, &str)]) -> Vec<String> {
     lines.collect()
 }
 
+/// Returns the lines of a thing, by pointers and templates: one for the thing that the pointer
+/// leads to, or for each in a list. One of which nothing is left is left out.
+pub(crate) fn lines(thing: &Value, templates: &[(&str, &str)]) -> Vec<String> {
+    let lines = templates.iter().flat_map(|(pointer, template)| {
+        let things = match thing.pointer(pointer) {
+            Some(Value::Array(things)) => things.as_slice(),
+            None | Some(Value::Null) => &[],
+            Some(one) => std::slice::from_ref(one),
+        };
+        things.iter().map(move |it| fill(it, template))
+    });
+    lines.filter(|it| !it.is_empty()).collect()
+}
+
 /// A template with the fields of a thing in it.
 struct Filled {
     text: String,
-    /// True if every field is there.
+    /// True if every field is there that is not optional.
     is_whole: bool,
-    /// True if every field is there, and none is zero or false.
+    /// True if none of them is zero or false either.
     says_something: bool,
 }
 
+/// Returns a template with the fields of a thing in it.
+pub(crate) fn fill(thing: &Value, template: &str) -> String {
+    filled(thing, template).text
+}
+
+/// Returns the lines of words behind a head. Those below the first are set in: none of them passes
+/// for something else.
+pub(crate) fn set_in(head: &str, words: &str, margin: &str) -> Vec<String> {
+    let mut words = words.lines();
+    let first = format!("{head}{}", words.next().unwrap_or_default());
+    let others = words.map(|line| format!("{margin}     | {line}"));
+    std::iter::once(first).chain(others).collect()
+}
+
+impl Filled {
+    fn is_note(&self) -> bool {
+        self.says_something && !self.text.is_empty()
+    }
+}
+
 fn filled(thing: &Value, template: &str) -> Filled {
+    let mut parts = template.split("[[");
+    let mut whole = with_fields(thing, parts.next().unwrap_or_default());
+    for part in parts {
+        let (optional, rest) = part.split_once("]]").unwrap_or((part, ""));
+        let optional = with_fields(thing, optional);
+        if optional.says_something {
+            whole.text += &optional.text;
+        }
+        let rest = with_fields(thing, rest);
+        whole.text += &rest.text;
+        whole.is_whole &= rest.is_whole;
+        whole.says_something &= rest.says_something;
+    }
+    whole
+}
+
+/// Returns a template without optional parts with its fields.
+fn with_fields(thing: &Value, template: &str) -> Filled {
     let mut chunks = template.split('{');
     let mut filled = Filled {
         text: chunks.next().unwrap_or_default().to_owned(),
@@ -221,21 +288,71 @@ fn filled(thing: &Value, template: &str) -> Filled {
     };
     let is_note = |value: &Value| value != 0 && value != false;
     for chunk in chunks {
-        let (pointer, rest) = chunk.split_once('}').unwrap_or((chunk, ""));
-        let condition = pointer.strip_prefix('?');
-        let pointer = condition.unwrap_or(pointer);
-        let value = thing.pointer(pointer).unwrap_or(&Value::Null);
-        let text = shown(value);
-        filled.is_whole &= !text.is_empty();
-        filled.says_something &= !text.is_empty() && is_note(value);
-        filled.text += match text.as_str() {
-            _ if condition.is_some() => "",
-            "" => NOTHING,
-            text => text,
+        let (field, rest) = chunk.split_once('}').unwrap_or((chunk, ""));
+        let condition = field.strip_prefix(['?', '!']);
+        let (pointer, form) = field.split_once(':').unwrap_or((field, ""));
+        let value = thing.pointer(condition.unwrap_or(pointer));
+        let value = value.unwrap_or(&Value::Null);
+        let is_empty = shown(value).is_empty() || value.as_array().is_some_and(Vec::is_empty);
+        let (is_there, is_note) = match field.starts_with('!') {
+            true => (is_empty || !is_note(value), is_empty || !is_note(value)),
+            false => (!is_empty, !is_empty && is_note(value)),
         };
+        filled.is_whole &= is_there;
+        filled.says_something &= is_note;
+        match is_empty {
+            _ if condition.is_some() => {}
+            true => filled.text += &padded(NOTHING, form),
+            false => filled.text += &formed(value, form),
+        }
         filled.text += rest;
     }
     filled
+}
+
+/// Returns a value in a form: `size` of bytes, `money` of its millionths, `duration` of seconds,
+/// `seconds` of milliseconds rounded up, a number of `thousandths`, `words` without underscores, a
+/// `list` with commas, or so many of its first characters, of a digest those behind its kind.
+/// Otherwise see [`padded`].
+pub(crate) fn formed(value: &Value, form: &str) -> String {
+    let number = value.as_u64().unwrap_or_default();
+    match form {
+        "size" => size(number),
+        "money" => format!("{}.{:06}", number / 1_000_000, number % 1_000_000),
+        "duration" => duration(number),
+        "seconds" => number.div_ceil(1_000).to_string(),
+        "thousandths" => format!("{}.{:03}", number / 1_000, number % 1_000),
+        "words" => shown(value).replace('_', " "),
+        "list" => {
+            let entries = value.as_array().into_iter().flatten();
+            entries.map(shown).collect::<Vec<_>>().join(", ")
+        }
+        _ => match form.parse() {
+            Ok(most) => {
+                let text = shown(value);
+                let text = text.trim_start_matches("sha256:");
+                text.chars().take(most).collect()
+            }
+            Err(_) => padded(&shown(value), form),
+        },
+    }
+}
+
+/// Returns a text that fills a column: with `<8` blanks behind it, with `>8` before it; `=8` cuts
+/// it, too.
+fn padded(text: &str, form: &str) -> String {
+    let (side, width) = form.split_at_checked(1).unwrap_or_default();
+    let width: usize = width.parse().unwrap_or_default();
+    match side {
+        ">" => format!("{text:>width$}"),
+        "=" => format!("{text:<width$.width$}"),
+        _ => format!("{text:<width$}"),
+    }
+}
+
+/// Returns the word that a value is written as.
+pub(crate) fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).map_or_else(|_| String::new(), |word| shown(&word))
 }
 
 /// Returns a text.
@@ -270,9 +387,36 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
+/// A duration in its two largest units.
+fn duration(seconds: u64) -> String {
+    let days = seconds / DAY_S;
+    let hours = seconds % DAY_S / HOUR_S;
+    let minutes = seconds % HOUR_S / MINUTE_S;
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", seconds % MINUTE_S),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// A number of bytes in the largest unit of which there is one.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.iter().find(|(power, _)| bytes >> power > 0);
+    unit.map_or_else(
+        || format!("{bytes} B"),
+        |(power, name)| {
+            // Rounded down, so that what is free is never said to be more.
+            let tenths = u128::from(bytes) * 10 / (1 << power);
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Row, details, table};
+    use super::{Row, details, duration, lines, size, table};
     use serde_json::json;
 
     #[test]
@@ -300,5 +444,63 @@ mod tests {
         ];
         let shown = ["thing    a", "counts   0", "begun    true"];
         assert_eq!(details(&thing, &all), shown);
+    }
+
+    #[test]
+    fn durations_and_sizes_are_told_in_units_of_people() {
+        for (seconds, reported) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (61, "1 min 1 s"),
+            (3_600, "1 h 0 min"),
+            (90_061, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(seconds), reported);
+        }
+        for (bytes, reported) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (1_024, "1.0 KiB"),
+            (1_610_612_736, "1.5 GiB"),
+            (u64::MAX, "17179869183.9 GiB"),
+        ] {
+            assert_eq!(size(bytes), reported);
+        }
+    }
+
+    #[test]
+    fn a_part_in_brackets_is_there_where_its_fields_are() {
+        let thing = json!({
+            "id": "sha256:0123456789", "name": "", "count": 0, "cost": 1_000_050, "ms": 1_001,
+            "state": "disk_full", "of": ["a", "b"], "says": "[[{/id}]]",
+        });
+        assert_eq!(
+            lines(
+                &thing,
+                &[
+                    (
+                        "",
+                        "{/id:4}[[ ({/name})]][[ of {/of:list}]][[ {/count} x]], {/state:words}"
+                    ),
+                    ("", "{/cost:money} and {/ms:seconds} s, {/ms:thousandths} s"),
+                    ("", "|{/state:<11}|{/count:>3}|{/none:<3}|"),
+                    ("", "[[{/count} is nothing to tell]]"),
+                    ("", "{/name} is empty"),
+                    ("/of", "is {}"),
+                    ("/none", "is {}"),
+                    // What a thing says is no template.
+                    ("", "{/says}"),
+                ]
+            ),
+            [
+                "0123 of a, b, disk full",
+                "1.000050 and 2 s, 1.001 s",
+                "|disk_full  |  0|-  |",
+                "- is empty",
+                "is a",
+                "is b",
+                "[[{/id}]]",
+            ]
+        );
     }
 }

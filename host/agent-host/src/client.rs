@@ -126,6 +126,12 @@ impl Client {
         self.answer(self.request(Method::GET, path)).await
     }
 
+    /// Returns a session without its messages.
+    pub(crate) async fn session(&self, id: &str) -> Result<Value, Failure> {
+        let path = format!("/api/sessions/{}?from=1&to=0", segment(id));
+        self.get(&path).await
+    }
+
     /// Reads a list of several pages. The path has parameters already, to which the page's is
     /// added.
     pub(crate) async fn get_all(&self, path: &str, pointer: &str) -> Result<Vec<Value>, Failure> {

@@ -45,7 +45,7 @@ pub(crate) use connectors::{unfit, without_secret};
 pub(crate) use document::{Config, Loaded, schema};
 pub(crate) use external::alike as secrets_alike;
 pub(crate) use file::{LoadError, load, read_at_a_start, reloaded};
-pub(crate) use finding::{Finding, Severity, closest, meant};
+pub(crate) use finding::{Finding, Severity, closest, error, meant, warning};
 pub(crate) use hooks::HooksConfig;
 pub(crate) use left_behind::{InForce, LeftBehind, kept_of, left_behind};
 pub(crate) use limits::LimitsConfig;

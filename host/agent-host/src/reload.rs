@@ -31,6 +31,7 @@ use crate::serve::{
 };
 use crate::terminal::Terminal;
 use crate::{guests, models};
+use api::ReloadReport;
 use broker::{Broker, Catalogue, Entry, RefusedReload, Reload, Settings};
 use domain::definition::DefinitionId;
 use domain::difference::{Difference, differences};
@@ -91,23 +92,6 @@ impl ReloadOrder {
             may_be_cut: false,
         }
     }
-}
-
-/// The result of reading again.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// The configurations before and after.
-    pub(crate) reloaded: broker::Reloaded,
-    /// The keys at which they differ.
-    pub(crate) differences: Vec<Difference>,
-    /// The keys that were changed since the start and are read at a start only.
-    pub(crate) needs_restart: Vec<String>,
-    /// Granted folders that were opened anew, because others are in their places.
-    pub(crate) folders_opened: Vec<String>,
-    /// Content that no grant leads to any more, in sentences.
-    pub(crate) left_behind: Vec<String>,
-    /// Number of users' definitions that fit no template any more.
-    pub(crate) definitions_left_out: usize,
 }
 
 /// The configuration as it was when the host started.
@@ -220,7 +204,10 @@ impl Reloading {
     /// Serves what configuration and components say by now, as a whole. A refusal is on record and
     /// told once; the error has it, and when it may pass without a change of a file that is looked
     /// at. What is only put off is neither told nor on record.
-    pub(crate) async fn reload(&mut self, reload_order: &ReloadOrder) -> Result<Outcome, Refused> {
+    pub(crate) async fn reload(
+        &mut self,
+        reload_order: &ReloadOrder,
+    ) -> Result<ReloadReport, Refused> {
         match self.try_reload(reload_order).await {
             Ok(outcome) => {
                 self.reported.remove(CONFIGURATION);
@@ -291,7 +278,7 @@ impl Reloading {
         })
     }
 
-    async fn try_reload(&mut self, reload_order: &ReloadOrder) -> Result<Outcome, Refused> {
+    async fn try_reload(&mut self, reload_order: &ReloadOrder) -> Result<ReloadReport, Refused> {
         let read = self.read()?;
         let next = self.beside_the_rest(read.clone())?;
         self.wanted = next.clone();
@@ -354,7 +341,7 @@ impl Reloading {
         &mut self,
         next: Loaded,
         reload_order: &ReloadOrder,
-    ) -> Result<Outcome, Refused> {
+    ) -> Result<ReloadReport, Refused> {
         refuse_errors(&config::check(&next)).map_err(Refused::for_now)?;
         let alike = config::secrets_alike(&next.config, self.host.runtime.secrets());
         refuse_errors(&alike).map_err(Refused::for_good)?;
@@ -406,7 +393,7 @@ impl Reloading {
         self.replace_edge(&next).await;
         let replaced = std::mem::replace(&mut self.host.loaded, next);
         self.report(&before, &replaced.config);
-        Ok(Outcome {
+        Ok(ReloadReport {
             folders_opened,
             left_behind: refused::content(&left_behind),
             ..self.outcome(reloaded, differences)
@@ -414,7 +401,7 @@ impl Reloading {
     }
 
     /// Goes on with what is served: the next configuration says the same.
-    async fn keep(&mut self, next: Loaded, entries: &[Entry]) -> Result<Outcome, Refused> {
+    async fn keep(&mut self, next: Loaded, entries: &[Entry]) -> Result<ReloadReport, Refused> {
         let folders_opened = self.open_what_moved(entries).await?;
         self.host.loaded.written = next.written;
         let present = self.host.broker.configuration().digest();
@@ -422,7 +409,7 @@ impl Reloading {
             configuration: present,
             replaces: present,
         };
-        Ok(Outcome {
+        Ok(ReloadReport {
             folders_opened,
             ..self.outcome(unchanged, Vec::new())
         })
@@ -441,9 +428,10 @@ impl Reloading {
         }
     }
 
-    fn outcome(&self, reloaded: broker::Reloaded, differences: Vec<Difference>) -> Outcome {
-        Outcome {
-            reloaded,
+    fn outcome(&self, reloaded: broker::Reloaded, differences: Vec<Difference>) -> ReloadReport {
+        ReloadReport {
+            configuration: reloaded.configuration,
+            replaces: reloaded.replaces,
             differences,
             needs_restart: self.needing_restart.clone(),
             folders_opened: Vec::new(),

@@ -500,7 +500,7 @@ pub(crate) fn refuse_errors(findings: &[Finding]) -> Result<(), Failure> {
     let errors: Vec<String> = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Error)
-        .map(|finding| format!("{}: {}", finding.key, finding.message))
+        .map(Finding::without_severity)
         .collect();
     match errors.as_slice() {
         [] => Ok(()),

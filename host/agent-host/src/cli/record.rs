@@ -133,16 +133,3 @@ pub(crate) enum UsageKey {
     /// The provider's name of the model
     Model,
 }
-
-impl UsageKey {
-    /// Its name in a query.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Session => "session",
-            Self::Agent => "agent",
-            Self::User => "user",
-            Self::Model => "model",
-        }
-    }
-}

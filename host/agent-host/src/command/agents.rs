@@ -151,8 +151,7 @@ pub(super) async fn memory(client: &Client, what: Memory) -> Result<Answer, Fail
             Answer::line(forgotten, format!("the note {id} is forgotten"))
         }
         Memory::Read { session } => {
-            let path = format!("/api/sessions/{}?from=1&to=0", segment(&session));
-            let found = client.get(&path).await?;
+            let found = client.session(&session).await?;
             let agent = of(text(&found, "/agent_id"));
             let path = format!("{agent}/sessions/{}/memory", segment(&session));
             let begun = client.post(&path, &json!({})).await?;
@@ -177,9 +176,7 @@ pub(super) async fn prompt(client: &Client, what: Prompt) -> Result<Answer, Fail
     if let Some(session) = session {
         path = format!("{path}?session={}", segment(&session));
     }
-    let answer = client.get(&path).await?;
-    let lines = lines(&answer);
-    Ok(Answer::new(answer, lines))
+    Ok(Answer::told(client.get(&path).await?, lines))
 }
 
 /// Returns the lines of a prompt: each part and each tool under its name and its tokens.

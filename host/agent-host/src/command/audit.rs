@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::answer::{list, text};
+use crate::answer::{fill, list, number, text};
 use crate::cli::Audit;
 use crate::client::{Client, Log, code_of, parameters, segment};
 use crate::config::closest;
@@ -19,8 +19,6 @@ use domain::{delegate, direct_message, memory, panels, skill, trigger};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Hexadecimal digits of a digest or an id on a line.
-const SHORT: usize = 8;
 /// The rule of a refusal of what a tool did not declare.
 const NOT_ASKED: &str = "notAsked";
 
@@ -212,125 +210,64 @@ fn is_edge(name: &str) -> bool {
     name.starts_with(TRIGGER) || name.starts_with(CONNECTOR)
 }
 
-/// An entry of the ledger, as the host returns it.
-#[derive(Clone, Copy)]
-struct LedgerEntry<'a>(&'a Value);
+/// The code that a call ran on, and its grant.
+const COMPONENT: &str = "{/component}[[ {/version}]]@{/code:8} grant {/grant:8}";
 
-impl LedgerEntry<'_> {
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    fn number(&self, name: &str) -> Option<u64> {
-        self.0.get(name).and_then(Value::as_u64)
-    }
-
-    /// Returns the first digits of a digest or an id.
-    fn short(&self, name: &str) -> String {
-        let text = self.text(name).trim_start_matches("sha256:");
-        text.chars().take(SHORT).collect()
-    }
-
-    /// Returns the tool and the call, or the step.
-    fn call(&self) -> String {
-        let segment = self.number("segment").unwrap_or(0);
-        let operation = self.short("operation_id");
-        match self.text("tool") {
-            "" if self.text("operation_id").is_empty() => "step".to_owned(),
-            "" => format!("operation {operation}.{segment}"),
-            // A call of a trigger or a connector is no operation of an agent.
-            tool if operation.is_empty() => tool.to_owned(),
-            tool => format!("{tool} {operation}.{segment}"),
+/// Returns a line of the ledger for people.
+fn line(entry: &Value) -> String {
+    let what = match text(entry, "/kind") {
+        "admission" => vec!["host  ", COMPONENT, "  admitted"],
+        "reading" => vec![
+            "operator  {/user_id} read[[  agent {/agent_id:8}]][[  session {/session_id:8}]]",
+            "  {/detail}",
+        ],
+        kind => {
+            let who = "{/definition}[[  for {/user_id}]]  ";
+            let mut call = vec![who, COMPONENT, "  ", call(entry), "  "];
+            call.extend(decided(kind, entry));
+            call
         }
-    }
+    };
+    fill(
+        entry,
+        &["{/position:>8}  {/time}  ", &what.concat()].concat(),
+    )
+}
 
-    /// Returns what no grant mends about a refusal: the tool did not declare the capability.
-    fn undeclared(&self) -> String {
-        match self.text("rule") {
-            NOT_ASKED => format!(" (its tool does not declare {})", self.text("capability")),
-            _ => String::new(),
-        }
-    }
-
-    /// Returns what an operator has read.
-    fn reading(&self) -> String {
-        let subjects = [("agent", "agent_id"), ("session", "session_id")].map(|(what, id)| {
-            match self.short(id) {
-                id if id.is_empty() => String::new(),
-                id => format!("  {what} {id}"),
-            }
-        });
-        format!(
-            "{} read{}  {}",
-            self.text("user_id"),
-            subjects.concat(),
-            self.text("detail")
-        )
-    }
-
-    /// Returns the result of a request, which was made so many times.
-    fn request(&self, times: &str) -> String {
-        let status = self
-            .number("status")
-            .map(|status| format!(" {status}"))
-            .unwrap_or_default();
-        let sent = self.number("bytes_out").unwrap_or(0);
-        let received = self.number("bytes_in").unwrap_or(0);
-        format!(
-            "request {}{status}{times}  {}  {sent} bytes out, {received} in",
-            self.text("verdict"),
-            self.text("detail")
-        )
+/// The template of the call that a line is about.
+fn call(entry: &Value) -> &'static str {
+    match (text(entry, "/tool"), text(entry, "/operation_id")) {
+        ("", "") => "step",
+        ("", _) => "operation {/operation_id:8}.{/segment}",
+        // A call of a trigger or a connector is no operation of an agent.
+        (_, "") => "{/tool}",
+        _ => "{/tool} {/operation_id:8}.{/segment}",
     }
 }
 
-/// Returns one line for people: when, who, through what, which call, what was decided.
-fn line(entry: &Value) -> String {
-    let entry = LedgerEntry(entry);
-    let version = match entry.text("version") {
-        "" => String::new(),
-        version => format!(" {version}"),
+/// The template of what was decided about a call, in parts.
+fn decided(kind: &str, entry: &Value) -> Vec<&'static str> {
+    let times = match number(entry, "/times") {
+        0 | 1 => "",
+        _ => " x{/times}",
     };
-    let component = format!(
-        "{}{version}@{} grant {}",
-        entry.text("component"),
-        entry.short("code"),
-        entry.short("grant")
-    );
-    let position = entry.number("position").unwrap_or(0);
-    let head = format!("{position:>8}  {}", entry.text("time"));
-    match entry.text("kind") {
-        "admission" => return format!("{head}  host  {component}  admitted"),
-        "reading" => return format!("{head}  operator  {}", entry.reading()),
-        _ => {}
-    }
-    let user = match entry.text("user_id") {
-        "" => String::new(),
-        user => format!("  for {user}"),
+    let undeclared = match text(entry, "/rule") {
+        NOT_ASKED => " (its tool does not declare {/capability})",
+        _ => "",
     };
-    let definition = entry.text("definition");
-    let who = format!("{head}  {definition}{user}  {component}  {}", entry.call());
-    if let Some(left_out) = entry.number("left_out") {
-        return format!("{who}  {left_out} more of this call were not kept one by one");
+    match kind {
+        "left_out" => vec!["{/left_out} more of this call were not kept one by one"],
+        "request" => vec![
+            "request {/verdict}[[ {/status}]]",
+            times,
+            "  {/detail}  {/bytes_out} bytes out, {/bytes_in} in",
+        ],
+        _ => vec![
+            "{/verdict} {/capability}",
+            times,
+            " by {/rule}",
+            undeclared,
+            "[[  {/detail}]][[  in {/folder} ({/folder_granted})]]",
+        ],
     }
-    let times = entry
-        .number("times")
-        .filter(|times| *times > 1)
-        .map(|times| format!(" x{times}"))
-        .unwrap_or_default();
-    if entry.text("kind") == "request" {
-        return format!("{who}  {}", entry.request(&times));
-    }
-    let folder = match entry.text("folder") {
-        "" => String::new(),
-        folder => format!("  in {folder} ({})", entry.text("folder_granted")),
-    };
-    format!(
-        "{who}  {} {}{times} by {}{}  {}{folder}",
-        entry.text("verdict"),
-        entry.text("capability"),
-        entry.text("rule"),
-        entry.undeclared(),
-        entry.text("detail")
-    )
 }

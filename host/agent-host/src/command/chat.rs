@@ -20,7 +20,7 @@ use futures::StreamExt;
 use input::{Editor, Input, InputError, Line, Printer, TerminalSettings, Typed};
 use open::{
     first_recalled, going_on, has_ended, lasting, open_session, question, stream_path,
-    with_last_messages, without_messages,
+    with_last_messages,
 };
 use question::Question;
 use scene::{Ending, Scene, Shown};
@@ -436,7 +436,7 @@ impl<'a> Conversation<'a> {
 
     /// Looks for another turn, a question, or the end of the session.
     async fn inspect(&mut self) -> Result<Course, Failure> {
-        let session = without_messages(self.client, &self.session).await?;
+        let session = self.client.session(&self.session).await?;
         if has_ended(&session) {
             return self.farewell().await;
         }

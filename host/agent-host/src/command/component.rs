@@ -11,7 +11,7 @@ pub(crate) use check::review;
 pub(crate) use lines::Place;
 pub(super) use lines::{Line, Missing};
 
-use crate::answer::{Answer, Row, table};
+use crate::answer::{Answer, Row, lines, table, word};
 use crate::cli::Component;
 use crate::config::locations::state_dir;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
@@ -21,13 +21,11 @@ use crate::serve::{Reach, command_runtime, make_private, start_runtime};
 use anyhow::anyhow;
 use api::wire;
 use broker::Entry;
-use domain::grant::{
-    Access, DirectoryGrant, FolderPattern, Grant, GuestLimits, Owners, PatternList, SecretSlot,
-};
+use domain::grant::{DirectoryGrant, FolderPattern, Grant, GuestLimits, Owners};
 use domain::shown::visible;
 use domain::tool::wording::DESCRIPTION_BYTES_MAX;
 use domain::user::UserId;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -237,9 +235,25 @@ fn folder_lines(grant: &Grant) -> Vec<String> {
     grant.directories.iter().map(line).collect()
 }
 
+/// The line on requests of a grant.
+const REQUESTS: (&str, &str) = ("/network", "requests to {/host} ({/methods:list})");
+/// The lines on what it grants beside folders, requests and the environment.
+const GRANTED: [(&str, &str); 4] = [
+    (
+        "/keyValue",
+        "bucket {/bucket} ({/access}, shared by each {/scope})",
+    ),
+    (
+        "/secrets",
+        "secret {/secret} for {/host}[[:{/port}]] \
+         ([[header {/slot/header}]][[query {/slot/query}]][[path {/slot/path}]])",
+    ),
+    ("", "[[models {/models:list}]]"),
+    ("", "[[agents {/agents:list}]]"),
+];
+
 /// Returns the contents of a grant, one line each.
 pub(super) fn granted(grant: &Grant) -> Vec<String> {
-    let access = |access: Access| enum_text(&json!(access));
     let folders = grant.directories.iter().map(|folder| {
         let bounded = if folder.has_patterns() || folder.has_quota() {
             ", within its patterns and quotas"
@@ -250,60 +264,17 @@ pub(super) fn granted(grant: &Grant) -> Vec<String> {
             "{} at {} ({}{bounded}){}",
             folder.path.display(),
             folder.at,
-            access(folder.access),
+            word(&folder.access),
             whose_folder(folder)
         )
     });
-    let requests = grant.network.iter().map(|request| {
-        let methods: Vec<&str> = request
-            .methods
-            .iter()
-            .map(|method| method.as_str())
-            .collect();
-        format!("requests to {} ({})", request.host, methods.join(", "))
-    });
-    let environment = grant
-        .environment
-        .keys()
-        .map(|name| format!("environment variable {name}"));
-    let buckets = grant.key_value.iter().map(|bucket| {
-        format!(
-            "bucket {} ({}, shared by each {})",
-            bucket.bucket,
-            access(bucket.access),
-            enum_text(&json!(bucket.scope))
-        )
-    });
-    let secrets = grant.secrets.iter().map(|secret| {
-        let (kind, slot) = match &secret.slot {
-            SecretSlot::Header(name) => ("header", name),
-            SecretSlot::Query(name) => ("query", name),
-            SecretSlot::Path(beginning) => ("path", beginning),
-        };
-        let port = secret
-            .port
-            .map(|port| format!(":{port}"))
-            .unwrap_or_default();
-        format!(
-            "secret {} for {}{port} ({kind} {slot})",
-            secret.secret, secret.host
-        )
-    });
-    let named = |what: &str, list: &PatternList| {
-        (!list.is_empty()).then(|| format!("{what} {}", list.0.join(", ")))
-    };
-    let of_agents = [
-        named("models", &grant.models),
-        named("agents", &grant.agents),
-    ]
-    .into_iter()
-    .flatten();
+    let environment = grant.environment.keys();
+    let environment = environment.map(|name| format!("environment variable {name}"));
+    let document = json!(grant);
     folders
-        .chain(requests)
+        .chain(lines(&document, &[REQUESTS]))
         .chain(environment)
-        .chain(buckets)
-        .chain(secrets)
-        .chain(of_agents)
+        .chain(lines(&document, &GRANTED))
         .collect()
 }
 
@@ -320,11 +291,6 @@ fn limits(limits: &GuestLimits) -> Vec<String> {
             (value != usual).then(|| format!("{key} = {value} (otherwise {usual})"))
         });
     other.collect()
-}
-
-/// Returns the text that an enum is written as.
-fn enum_text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

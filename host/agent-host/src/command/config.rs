@@ -2,10 +2,10 @@
 
 use super::pending::{Pending, found_in};
 use super::status;
-use crate::answer::Answer;
+use crate::answer::{Answer, details};
 use crate::cli::Config;
 use crate::client::Client;
-use crate::config::outlook::{self, ConnectorOutlook, TriggerOutlook};
+use crate::config::outlook;
 use crate::config::{Finding, Loaded, Severity, about_code, schema, unfit, without_secret};
 use crate::failure::{Exit, Failure};
 use crate::serve::{load_catalogue, refuse_errors, startable};
@@ -14,6 +14,16 @@ use anyhow::anyhow;
 use api::Clock;
 use broker::Catalogue;
 use serde_json::json;
+
+/// The lines on a configuration that is in order.
+const IN_ORDER: [(&str, &str); 6] = [
+    ("  listens", "{/listen}"),
+    ("  data", "{/data_dir}"),
+    ("  agents", "{/agents:list}"),
+    ("  components", "{/components:list}"),
+    ("  tools", "{/tools:list}"),
+    ("  models", "{/models:list}"),
+];
 
 /// Runs the command.
 pub(super) async fn run(
@@ -127,17 +137,9 @@ fn in_order(loaded: &Loaded, catalogue: &Catalogue, findings: &[Finding]) -> Ans
         "config": loaded.file, "data_dir": data, "listen": loaded.config.server.listen, "overlaid": loaded.overlaid, "agents": agents,
         "components": names, "tools": tools, "models": models, "triggers": triggers, "connectors": connectors, "findings": findings,
     });
-    let mut lines = vec![
-        format!("{} is in order", loaded.file.display()),
-        format!("  listens     {}", loaded.config.server.listen),
-        format!("  data        {}", data.display()),
-        format!("  agents      {}", agents.join(", ")),
-        format!("  components  {}", names.join(", ")),
-        format!("  tools       {}", tools.join(", ")),
-        format!("  models      {}", models.join(", ")),
-    ];
-    lines.extend(triggers.iter().map(TriggerOutlook::line));
-    lines.extend(connectors.iter().flat_map(ConnectorOutlook::lines));
+    let mut lines = vec![format!("{} is in order", loaded.file.display())];
+    lines.extend(details(&document, &IN_ORDER));
+    lines.extend(outlook::lines(&triggers, &connectors));
     Answer::new(document, lines)
 }
 

@@ -1,7 +1,7 @@
 //! `connector list`, the keys of users (`bind`, `unbind`), pairing codes (`pairings`, `pair`,
 //! `unpair`) and what is sent (`outbound-messages`, `requeue`, `test`).
 
-use crate::answer::{Answer, Row, list, text};
+use crate::answer::{Answer, OLDER, Row, lines, list, text};
 use crate::cli::Connector;
 use crate::client::{Client, code_of, parameters, segment};
 use crate::failure::Failure;
@@ -124,9 +124,7 @@ async fn act(client: &Client, what: Connector) -> Result<Answer, Failure> {
             let filter = parameters([("state", state), ("after", after)]);
             let path = format!("{}/outbound-messages?limit={limit}{filter}", of(&connector));
             let page = client.get(&path).await?;
-            let older = page.get("next_after").and_then(Value::as_u64);
-            let older =
-                older.map(|next| format!("there are older ones: --after {next} shows them"));
+            let older = lines(&page, &[("/next_after", OLDER)]);
             Answer::list(
                 page,
                 "/outbound_messages",
@@ -256,10 +254,7 @@ fn row(connector: &Value) -> Row {
 }
 
 fn pairing_row(pairing: &Value) -> Row {
-    let sender = match text(pairing, "/name") {
-        "" => "{/connector}:{/target_id}",
-        _ => "{/connector}:{/target_id} ({/name})",
-    };
+    let sender = "{/connector}:{/target_id}[[ ({/name})]]";
     Row::of(pairing, &["{/code}", sender, "until {/expires_at}"], &[])
 }
 

@@ -74,12 +74,8 @@ fn permission(letter: &Value) -> String {
 }
 
 fn row(letter: &Value) -> Row {
-    let run = match is_true(letter, "/begun") {
-        true => "run {/run_id} (had begun)",
-        false => "run {/run_id}",
-    };
     let notes = [
-        run,
+        "run {/run_id}[[{?/begun} (had begun)]]",
         "agent {/agent_id}",
         "user {/user_id}",
         "{/died_at}",

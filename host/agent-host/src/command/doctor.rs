@@ -5,8 +5,7 @@
 
 mod host;
 
-use super::status::size;
-use crate::answer::Answer;
+use crate::answer::{Answer, size, word};
 use crate::cli::Doctor;
 use crate::command::pending::{Pending, found_in};
 use crate::config::{Loaded, Severity};
@@ -61,8 +60,7 @@ async fn examine(loaded: &Loaded, options: &Doctor, findings: &mut Vec<Finding>)
             Severity::Error => Grade::Fail,
             Severity::Warning => Grade::Warn,
         };
-        let message = format!("{}: {}", finding.key, finding.message);
-        findings.push(Finding::new(name, grade, message));
+        findings.push(Finding::new(name, grade, finding.without_severity()));
     }
     let is_reported = |name: &str| findings.iter().skip(before).any(|it| it.name == name);
     let ok = [
@@ -120,16 +118,6 @@ struct Finding {
     fix: Option<String>,
 }
 
-impl Grade {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
-
 impl Finding {
     fn new(name: &'static str, grade: Grade, message: impl Into<String>) -> Self {
         Self {
@@ -162,7 +150,7 @@ impl Finding {
     /// Returns its lines: the first says what it is, the second how to mend it.
     fn lines(&self) -> Vec<String> {
         let Self { name, message, .. } = self;
-        let grade = self.grade.as_str();
+        let grade = word(&self.grade);
         let first = format!("{grade:<5} {name:<14} {message}");
         let fix = self.fix.iter().map(|fix| format!("{:<21}fix: {fix}", ""));
         std::iter::once(first).chain(fix).collect()

@@ -6,7 +6,7 @@ mod explain;
 mod skills;
 
 use super::pending::{Pending, left_behind_by};
-use crate::answer::{Answer, list, text};
+use crate::answer::{Answer, fill, list, text};
 use crate::cli::Grants;
 use crate::client::Client;
 use crate::config::{Finding, Loaded, load};
@@ -84,28 +84,18 @@ async fn difference(loaded: &Loaded, against: Option<&Path>) -> Result<Answer, F
 
 /// Returns the line for one inspection: the list, its verdict, and the pattern that decides.
 fn check_line(check: &ListCheck) -> String {
-    let list = if check.rule == Rule::NotGranted {
-        "grant"
-    } else {
-        check.rule.as_str()
-    };
-    let by = |pattern: &Option<String>| {
-        pattern
-            .as_ref()
-            .map(|pattern| format!(" by `{pattern}`"))
-            .unwrap_or_default()
+    let list = match check.rule {
+        Rule::NotGranted => "grant",
+        rule => rule.as_str(),
     };
     let says = match &check.says {
-        Says::Nothing => "-".to_owned(),
-        Says::Passes { pattern } => format!("passes{}", by(pattern)),
-        Says::Stops { pattern } => format!("stops it{}", by(pattern)),
+        Says::Nothing => "-",
+        Says::Passes { .. } => "passes",
+        Says::Stops { .. } => "stops it",
     };
-    let with = check
-        .with
-        .as_ref()
-        .map(|with| format!(" (asked for with `{with}`)"))
-        .unwrap_or_default();
-    format!("  {:<24}{list:<22}{says}{with}", check.name)
+    let by = "[[ by `{/pattern}`]][[ (asked for with `{/with}`)]]";
+    let by = fill(&json!(check), by);
+    format!("  {:<24}{list:<22}{says}{by}", check.name)
 }
 
 /// One difference.

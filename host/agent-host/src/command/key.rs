@@ -1,7 +1,7 @@
 //! `key create`, `key list`, `key revoke` and `token show`.
 
 use super::dead_letter::because;
-use crate::answer::{Answer, Row, list, text};
+use crate::answer::{Answer, Row, list};
 use crate::cli::Key;
 use crate::client::{Client, segment};
 use crate::config::Loaded;
@@ -74,10 +74,7 @@ pub(super) fn token(loaded: &Loaded) -> Result<Answer, Failure> {
 fn row(key: &Value) -> Row {
     let scopes = list(key, "/scopes").iter().filter_map(Value::as_str);
     let scopes: Vec<&str> = scopes.collect();
-    let ends = match text(key, "/revoked_at") {
-        "" => "until {/expires_at}",
-        _ => "revoked {/revoked_at}",
-    };
+    let ends = "[[{!/revoked_at}until {/expires_at}]][[revoked {/revoked_at}]]";
     Row::of(key, &["{/id}", "{/user_id}"], &[])
         .cell(scopes.join(","))
         .cells(key, &["{/state}", ends])

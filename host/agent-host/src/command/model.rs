@@ -1,6 +1,6 @@
 //! `model`: the models of a running host, and whether their providers answer.
 
-use crate::answer::{Answer, Row, list, text};
+use crate::answer::{Answer, Row, lines, list, text};
 use crate::cli::Model;
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
@@ -80,14 +80,11 @@ fn state_of(model: &Value, document: &Value) -> String {
 
 /// The state in which a model or a provider was last seen; none if it was not.
 fn state(seen: &Value) -> Option<String> {
-    match text(seen, "/health/state") {
-        "" => None,
-        state => Some(format!(
-            "{state} ({} at {})",
-            text(seen, "/health/seen_by"),
-            text(seen, "/health/seen_at")
-        )),
-    }
+    lines(
+        seen,
+        &[("/health", "[[{/state} ({/seen_by} at {/seen_at})]]")],
+    )
+    .pop()
 }
 
 /// One line for each provider, and one for each model that its provider does not list.

@@ -2,11 +2,11 @@
 //! finds in the host's own environment.
 
 use super::{changes, warnings_of_code};
-use crate::answer::{is_true, list, text};
+use crate::answer::{is_true, lines, list, text};
 use crate::client::Client;
 use crate::config::{
     Finding, InForce, LeftBehind, Loaded, Severity, check_with_commands, kept_of, left_behind,
-    read_at_a_start, unfit,
+    read_at_a_start, unfit, warning,
 };
 use crate::failure::Failure;
 use crate::reload::pending::{tools, whole};
@@ -17,6 +17,17 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use store::kept_at_rest;
+
+/// The lines on keys with other values, and on what else would change.
+const CHANGES: [(&str, &str); 3] = [
+    (
+        "/changes",
+        "[[{?/needs_restart}after a restart only: ]][[~ {/key}: {/before} -> {/after}]]\
+         [[{!/before}+ {/key} = {/after}]][[{!/after}- {/key} = {/before}]][[, for {/agents:list}]]",
+    ),
+    ("/needs_restart", "after a restart only: {}"),
+    ("/moved_folders", "opened anew: {}"),
+];
 
 /// The answer of a running host.
 #[derive(Debug)]
@@ -196,16 +207,10 @@ impl Pending {
     }
 
     fn listed(&self, pointer: &str) -> Vec<Finding> {
-        let findings = list(&self.document, pointer).iter();
-        let finding = |it: &Value| Finding {
-            severity: match text(it, "/severity") {
-                "error" => Severity::Error,
-                _ => Severity::Warning,
-            },
-            key: text(it, "/key").to_owned(),
-            message: text(it, "/message").to_owned(),
-        };
-        findings.map(finding).collect()
+        let findings = list(&self.document, pointer).iter().cloned();
+        findings
+            .filter_map(|it| serde_json::from_value(it).ok())
+            .collect()
     }
 
     /// Returns a warning for each granted folder in whose place another one is now, or none.
@@ -217,13 +222,12 @@ impl Pending {
                 let mut folders = component.directories.iter();
                 folders.any(|folder| loaded.resolve(&folder.path) == Path::new(moved))
             });
-            of.map(move |(name, _)| Finding {
-                severity: Severity::Warning,
-                key: format!("components.{name}.directories"),
-                message: format!(
+            of.map(move |(name, _)| {
+                let message = format!(
                     "the folder at `{moved}` is not the one that the running host has open: it was \
                      moved, removed or replaced; `agent-host reload` opens what is there"
-                ),
+                );
+                warning(format!("components.{name}.directories"), message)
             })
         });
         moved.collect()
@@ -240,38 +244,11 @@ impl Pending {
             (0, _) => format!("{file} changes nothing of what is in force before a restart"),
             _ => format!("{file} against what is in force: + is new, - would go"),
         };
-        let value = |it: &Value, name: &str| it.get(name)?.as_str().map(str::to_owned);
-        let changes = changes.iter().map(|it| {
-            let key = text(it, "/key");
-            let changed = match (value(it, "before"), value(it, "after")) {
-                (Some(before), Some(after)) => format!("~ {key}: {before} -> {after}"),
-                (None, after) => format!("+ {key} = {}", after.unwrap_or_default()),
-                (Some(before), None) => format!("- {key} = {before}"),
-            };
-            let agents = list(it, "/agents").iter().filter_map(Value::as_str);
-            let agents: Vec<&str> = agents.collect();
-            let agents = match agents.as_slice() {
-                [] => String::new(),
-                agents => format!(", for {}", agents.join(", ")),
-            };
-            match is_now(&it) {
-                true => format!("{changed}{agents}"),
-                false => format!("after a restart only: {changed}{agents}"),
-            }
-        });
-        let restart = restart
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|key| format!("after a restart only: {key}"));
-        let moved = list(&self.document, "/moved_folders").iter();
-        let moved = moved
-            .filter_map(Value::as_str)
-            .map(|folder| format!("opened anew: {folder}"));
+        let changes = lines(&self.document, &CHANGES);
         // Errors because of which all of it is refused are told by the refusal.
         let refused = self.refused().unwrap_or_default();
         let is_reported = |it: &Finding| {
-            let error = format!("{}: {}", it.key, it.message);
-            it.severity == Severity::Error && refused.contains(&error)
+            it.severity == Severity::Error && refused.contains(&it.without_severity())
         };
         let findings = self.findings().into_iter();
         let findings = findings
@@ -279,8 +256,6 @@ impl Pending {
             .map(|it| it.to_string());
         std::iter::once(head)
             .chain(changes)
-            .chain(restart)
-            .chain(moved)
             .chain(findings)
             .collect()
     }

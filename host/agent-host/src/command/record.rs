@@ -1,8 +1,8 @@
 //! `events tail`, `telemetry` and `usage`: what is on record, and what happens now.
 
-use crate::answer::{Answer, Row, list, number, shown, table, text};
-use crate::cli::{Events, Telemetry, Usage, UsageKey};
-use crate::client::{Client, Log, parameters, query, segment};
+use crate::answer::{Answer, Row, fill, formed, list, number, shown, table, text};
+use crate::cli::{Events, Telemetry, Usage, UsageKey, word_of};
+use crate::client::{Client, Log, parameters, query};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 use futures::StreamExt;
@@ -40,18 +40,10 @@ pub(super) async fn run(client: &Client, what: Events, terminal: Terminal) -> Re
 
 fn line(event: &Value) -> String {
     let data = event.get("data").map(ToString::to_string);
-    let data: String = data
-        .iter()
-        .flat_map(|data| data.chars())
-        .take(DATA_CHARS_MAX)
-        .collect();
-    let session: String = text(event, "/session_id").chars().take(8).collect();
-    format!(
-        "{:>8}  {}  {:<28}  {session:<8}  {data}",
-        number(event, "/position"),
-        text(event, "/time"),
-        text(event, "/type")
-    )
+    let data = data.unwrap_or_default();
+    let data: String = data.chars().take(DATA_CHARS_MAX).collect();
+    let head = "{/position:>8}  {/time}  {/type:<28}  {/session_id:=8}  ";
+    fill(event, head) + &data
 }
 
 /// The frame that tells of lost events.
@@ -101,39 +93,30 @@ pub(super) async fn watch(
 }
 
 fn telemetry_line(event: &Value) -> String {
-    let session: String = text(event, "/data/session_id").chars().take(8).collect();
     let data = event.get("data").and_then(Value::as_object);
-    let facts: Vec<String> = data
-        .into_iter()
-        .flatten()
-        .filter(|fact| !SHOWN.contains(&fact.0.as_str()))
+    let facts = data.into_iter().flatten();
+    let facts = facts.filter(|fact| !SHOWN.contains(&fact.0.as_str()));
+    let facts: Vec<String> = facts
         .map(|fact| format!("{}={}", fact.0, shown(fact.1)))
         .collect();
-    let error = match text(event, "/error/code") {
-        "" => String::new(),
-        code => format!("  error={code} ({})", text(event, "/error/category")),
-    };
-    format!(
-        "{}  {:<20}  {session:<8}  {}{error}",
-        text(event, "/timestamp"),
-        text(event, "/type"),
-        facts.join(" ")
-    )
+    let head = "{/timestamp}  {/type:<20}  {/data/session_id:=8}  ";
+    let error = "[[  error={/error/code} ({/error/category})]]";
+    fill(event, head) + &facts.join(" ") + &fill(event, error)
 }
 
 /// Rows that are asked for at a time.
 const PAGE: u64 = 1_000;
-/// Columns beside the key: title and field.
-const COLUMNS: [(&str, &str); 9] = [
-    ("calls", "/model_calls"),
-    ("in", "/input_tokens"),
-    ("out", "/output_tokens"),
-    ("cached", "/cached_tokens"),
-    ("cost", "/cost_micros"),
-    ("tools", "/tool_calls"),
-    ("active", "/active_ms"),
-    ("unpriced", "/unpriced_attempts"),
-    ("reserved", "/reserved_cost_micros"),
+/// Columns beside the key: title, field, form and unit.
+const COLUMNS: [(&str, &str, &str, &str); 9] = [
+    ("calls", "/model_calls", "", ""),
+    ("in", "/input_tokens", "", ""),
+    ("out", "/output_tokens", "", ""),
+    ("cached", "/cached_tokens", "", ""),
+    ("cost", "/cost_micros", "money", ""),
+    ("tools", "/tool_calls", "", ""),
+    ("active", "/active_ms", "thousandths", "s"),
+    ("unpriced", "/unpriced_attempts", "", ""),
+    ("reserved", "/reserved_cost_micros", "money", ""),
 ];
 
 /// Runs the command.
@@ -145,17 +128,12 @@ pub(super) async fn usage(client: &Client, what: Usage) -> Result<Answer, Failur
         ("session", what.session),
         ("user", what.user),
     ]);
-    let by = what.by.as_str();
-    let path = format!("/api/usage?by={by}&limit={PAGE}{filter}");
-    let first = client.get(&path).await?;
-    let mut rows = list(&first, "/usage").to_vec();
-    let mut next = text(&first, "/next_after").to_owned();
-    while !next.is_empty() {
-        let page = format!("{path}&after={}", segment(&next));
-        let page = client.get(&page).await?;
-        rows.extend_from_slice(list(&page, "/usage"));
-        next = text(&page, "/next_after").to_owned();
-    }
+    let by = word_of(&what.by);
+    let path = format!("/api/usage?by={by}{filter}");
+    let first = client.get(&format!("{path}&limit=1")).await?;
+    let rows = client
+        .get_all(&format!("{path}&limit={PAGE}"), "/usage")
+        .await?;
     let from = text(&first, "/from");
     let to = text(&first, "/to");
     let notice = format!(
@@ -171,10 +149,10 @@ pub(super) async fn usage(client: &Client, what: Usage) -> Result<Answer, Failur
 
 /// The lines of a table: titles, a row for each key, and the total.
 fn lines(by: UsageKey, document: &Value) -> Vec<String> {
-    let titles = Row::default().cell(by.as_str());
+    let titles = Row::default().cell(word_of(&by));
     let titles = COLUMNS
         .iter()
-        .fold(titles, |row, (title, _)| row.number(*title));
+        .fold(titles, |row, (title, ..)| row.number(*title));
     let rows = list(document, "/usage").iter();
     let rows = rows.map(|it| row(&key(by, it), it));
     let total = document.get("total").unwrap_or(&Value::Null);
@@ -201,21 +179,11 @@ fn key(by: UsageKey, sum: &Value) -> String {
 }
 
 fn row(key: &str, sum: &Value) -> Row {
-    let cell = |row: Row, field: &str| {
-        let value = number(sum, field);
-        row.number(match field {
-            "/cost_micros" | "/reserved_cost_micros" => money(value),
-            "/active_ms" => format!("{}.{:03}s", value / 1_000, value % 1_000),
-            _ => value.to_string(),
-        })
-    };
-    let fields = COLUMNS.iter().map(|(_, field)| *field);
-    fields.fold(Row::default().cell(key), cell)
-}
-
-/// Millionths of a currency as a number of it.
-pub(super) fn money(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+    let row = Row::default().cell(key);
+    COLUMNS.iter().fold(row, |row, (_, field, form, unit)| {
+        let value = json!(number(sum, field));
+        row.number(format!("{}{unit}", formed(&value, form)))
+    })
 }
 
 #[cfg(test)]

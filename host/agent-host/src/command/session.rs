@@ -4,8 +4,7 @@
 
 mod tree;
 
-use super::record::money;
-use crate::answer::{Answer, Row, details, is_true, list, number, table, text};
+use crate::answer::{self, Answer, Row, fill, lines, list, set_in, table, text};
 use crate::cli::Session;
 use crate::client::{Client, parameters, query, segment};
 use crate::config::Loaded;
@@ -16,8 +15,15 @@ use domain::id::AgentId;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The numbers of a session. `/context/shown` is made of its context.
-const STATS: [(&str, &str); 8] = [
+/// The lines on a turn that was to be stopped.
+const CANCELLED: [(&str, &str); 3] = [
+    ("", "[[{?/cancelled}the turn was stopped]]"),
+    ("", "[[{!/cancelled}no turn was in progress]]"),
+    ("/input_ids", "withdrawn: {}"),
+];
+
+/// The numbers of a session.
+const STATS: [(&str, &str); 9] = [
     (
         "messages",
         "{/messages/total}: user {/messages/user}, assistant {/messages/assistant}, \
@@ -37,8 +43,12 @@ const STATS: [(&str, &str); 8] = [
         "{/total_tokens}: in {/usage/input_tokens} (cached {/usage/cached_tokens}), \
          out {/usage/output_tokens}",
     ),
-    ("context", "{/reported/context}"),
-    ("cost", "{/reported/cost}"),
+    (
+        "context",
+        "{/context/tokens} of {/context/window} tokens ({/context/percent} %)",
+    ),
+    ("context", "{!/context/window}no model was asked"),
+    ("cost", "{/usage/cost_micros:money}"),
     (
         "time",
         "{/turns_ms} ms in turns, {/usage/active_ms} ms at work",
@@ -59,15 +69,11 @@ pub(super) async fn run(loaded: &Loaded, what: Session) -> Result<Answer, Failur
             let range = [("from", from), ("to", to)];
             let range = range.map(|(name, value)| (name, value.map(|it| it.to_string())));
             let path = query(&format!("/api/sessions/{}", segment(&id)), range);
-            let session = client.get(&path).await?;
-            let lines = session_lines(&session);
-            Answer::new(session, lines)
+            Answer::told(client.get(&path).await?, session_lines)
         }
         Session::Stats { id } => {
             let path = format!("{}/stats", path_of(client, &id).await?);
-            let stats = client.get(&path).await?;
-            let lines = stats_lines(&stats);
-            Answer::new(stats, lines)
+            Answer::details(client.get(&path).await?, &STATS)
         }
         Session::Tree { id } => tree::tree(client, &id).await?,
         Session::Diff { a, b } => tree::diff(client, &a, &b).await?,
@@ -142,7 +148,7 @@ async fn sessions(
     for session in &mut sessions {
         // What a run waits for is told with its session alone.
         let shown = match session.get("run_id").is_some_and(Value::is_string) {
-            true => without_messages(client, text(session, "/session_id")).await?,
+            true => client.session(text(session, "/session_id")).await?,
             false => Value::Null,
         };
         if let Value::Object(fields) = session {
@@ -198,18 +204,12 @@ async fn purge(
 
 /// Returns the API path of a session, whichever agent it belongs to.
 async fn path_of(client: &Client, id: &str) -> Result<String, Failure> {
-    let session = without_messages(client, id).await?;
+    let session = client.session(id).await?;
     Ok(format!(
         "/api/agents/{}/sessions/{}",
         segment(text(&session, "/agent_id")),
         segment(id)
     ))
-}
-
-/// Returns a session without its messages.
-async fn without_messages(client: &Client, id: &str) -> Result<Value, Failure> {
-    let path = format!("/api/sessions/{}?from=1&to=0", segment(id));
-    client.get(&path).await
 }
 
 /// Withdraws an input, or stops the turn in progress, before which `waiting` withdraws all inputs.
@@ -229,22 +229,7 @@ async fn cancel(
     }
     let path = format!("{session}/cancel");
     let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
-    let lines = cancellation_lines(&cancelled);
-    Ok(Answer::new(cancelled, lines))
-}
-
-/// Returns lines about the result of a cancellation.
-fn cancellation_lines(cancelled: &Value) -> Vec<String> {
-    let turn = if is_true(cancelled, "/cancelled") {
-        "the turn was stopped"
-    } else {
-        "no turn was in progress"
-    };
-    let inputs = list(cancelled, "/input_ids").iter();
-    let withdrawn = inputs
-        .filter_map(Value::as_str)
-        .map(|input| format!("withdrawn: {input}"));
-    std::iter::once(turn.to_owned()).chain(withdrawn).collect()
+    Ok(Answer::told(cancelled, |it| lines(it, &CANCELLED)))
 }
 
 fn hit(hit: &Value) -> Row {
@@ -270,61 +255,23 @@ fn row(session: &Value) -> Row {
     )
 }
 
-fn stats_lines(stats: &Value) -> Vec<String> {
-    let context = match stats.pointer("/context/window").and_then(Value::as_u64) {
-        Some(window) => format!(
-            "{} of {window} tokens ({} %)",
-            number(stats, "/context/tokens"),
-            number(stats, "/context/percent")
-        ),
-        None => "no model was asked".to_owned(),
-    };
-    let mut shown = stats.clone();
-    if let Some(fields) = shown.as_object_mut() {
-        let cost = money(number(stats, "/usage/cost_micros"));
-        fields.insert(
-            "reported".to_owned(),
-            json!({ "context": context, "cost": cost }),
-        );
-    }
-    details(&shown, &STATS)
-}
-
 fn session_lines(session: &Value) -> Vec<String> {
     let mut lines = table([row(session)]);
     lines.push(String::new());
     for message in list(session, "/messages") {
-        let tool = match text(message, "/answers/name") {
-            "" => String::new(),
-            name => format!(" {name}"),
-        };
-        let id = number(message, "/id");
-        // What goes over lines is set in: no line of it passes for a message of its own.
-        let mut said = text(message, "/text").lines();
-        lines.push(format!(
-            "[{id}] {}{tool}: {}",
-            text(message, "/role"),
-            said.next().unwrap_or_default()
+        let head = fill(message, "[{/id}] {/role}[[ {/answers/name}]]: ");
+        lines.extend(set_in(&head, text(message, "/text"), " "));
+        lines.extend(answer::lines(
+            message,
+            &[("/calls", "      calls {/name} {/arguments}")],
         ));
-        lines.extend(said.map(|line| format!("      | {line}")));
-        lines.extend(list(message, "/calls").iter().map(|call| {
-            let name = text(call, "/name");
-            format!("      calls {name} {}", text(call, "/arguments"))
-        }));
     }
-    let first = session.get("pending_action").filter(|it| it.is_object());
-    let waiting = first.into_iter().chain(list(session, "/further_actions"));
-    lines.extend(waiting.map(|action| {
-        let call = text(action, "/tool_call_id");
-        format!(
-            "waits for an answer to {call}: {}",
-            text(action, "/props/prompt")
-        )
-    }));
+    let waits = "waits for an answer to {/tool_call_id}: {/props/prompt}";
+    let waiting = [("/pending_action", waits), ("/further_actions", waits)];
+    lines.extend(answer::lines(session, &waiting));
     lines
 }
 
-/// Returns a session as a file.
 async fn export(client: &Client, id: &str, dialect: &str) -> Result<Answer, Failure> {
     let path = format!(
         "{}/export?dialect={}",
@@ -372,7 +319,8 @@ async fn whose(client: &Client, named: &str) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{session_lines, stats_lines};
+    use super::{STATS, session_lines};
+    use crate::answer::details;
     use serde_json::json;
 
     #[test]
@@ -409,7 +357,7 @@ mod tests {
             "total_tokens": 42, "turns_ms": 9, "started_at": "A", "last_activity_at": "B",
         });
         assert_eq!(
-            stats_lines(&stats),
+            details(&stats, &STATS),
             [
                 "messages  4: user 1, assistant 2, tool 1, notice 0",
                 "turns     1: open 0, replied 1, completed 0, failed 0, aborted 0",

@@ -1,7 +1,7 @@
 //! `verify`, `rebuild`, `backup` and `restore`: through the running host, or on the data folder
 //! itself when none is running.
 
-use crate::answer::{Answer, Row, is_true, list, number, text};
+use crate::answer::{Answer, is_true, lines, list, number, text};
 use crate::cli::{Restore, Verify};
 use crate::client::Client;
 use crate::config::Loaded;
@@ -195,11 +195,28 @@ const ASK: Duration = Duration::from_millis(200);
 /// Interval at which the progress is reported.
 const TELL: Duration = Duration::from_secs(5);
 
+/// The line where derived data was as its events say.
+const WHOLE: [(&str, &str); 1] = [("", "  everything was as they say")];
+/// The lines on derived data that was not.
+const REPLACED: [(&str, &str); 3] = [
+    (
+        "/replaced",
+        "  replaced  {/table}: {/changed} rows had changed, {/missing} were missing, \
+         {/superfluous} were too many",
+    ),
+    ("", "[[{?/index_replaced}  replaced  the full-text index]]"),
+    ("", "  commits waited {/paused_us:thousandths} ms for it"),
+];
+
 /// Folds all events again, and reports the data that did not match them.
 pub(super) async fn rebuild(loaded: &Loaded, terminal: Terminal) -> Result<Answer, Failure> {
     let document = rebuilt(loaded, terminal).await?;
-    let lines = lines(&document);
-    Ok(Answer::new(document, lines))
+    let is_whole =
+        list(&document, "/replaced").is_empty() && !is_true(&document, "/index_replaced");
+    let what: &[_] = if is_whole { &WHOLE } else { &REPLACED };
+    let mut reported = lines(&document, &[("/events", "{} events are folded again")]);
+    reported.extend(lines(&document, what));
+    Ok(Answer::new(document, reported))
 }
 
 /// Folds all events again, and returns the result in the form of the API.
@@ -251,29 +268,4 @@ async fn by_the_host(loaded: &Loaded, terminal: Terminal) -> Result<Value, Failu
             ));
         }
     }
-}
-
-fn lines(document: &Value) -> Vec<String> {
-    let events = number(document, "/events");
-    let mut lines = vec![format!("{events} events are folded again")];
-    let replaced = list(document, "/replaced");
-    let index = is_true(document, "/index_replaced");
-    if replaced.is_empty() && !index {
-        lines.push("  everything was as they say".to_owned());
-        return lines;
-    }
-    let row = |it: &Value| {
-        let what = "{/table}: {/changed} rows had changed, {/missing} were missing, \
-                    {/superfluous} were too many";
-        Row::of(it, &["  replaced", what], &[]).line()
-    };
-    lines.extend(replaced.iter().map(row));
-    lines.extend(index.then(|| "  replaced  the full-text index".to_owned()));
-    let paused_us = number(document, "/paused_us");
-    lines.push(format!(
-        "  commits waited {}.{:03} ms for it",
-        paused_us / 1_000,
-        paused_us % 1_000
-    ));
-    lines
 }

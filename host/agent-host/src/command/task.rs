@@ -1,6 +1,6 @@
 //! `task list`, `task show`, `task cancel` and `task stats`.
 
-use crate::answer::{Answer, Row, text};
+use crate::answer::{Answer, Row, lines};
 use crate::cli::Task;
 use crate::client::{Client, parameters, query, segment};
 use crate::failure::Failure;
@@ -47,12 +47,8 @@ pub(super) async fn run(client: &Client, what: Task) -> Result<Answer, Failure> 
             ]);
             let path = format!("/api/tasks?limit={limit}{filter}");
             let listed = client.get(&path).await?;
-            let more = match text(&listed, "/next_after") {
-                "" => None,
-                next => Some(format!(
-                    "there may be more: --after {next} with the same filters shows them"
-                )),
-            };
+            let more = "there may be more: --after {} with the same filters shows them";
+            let more = lines(&listed, &[("/next_after", more)]);
             Answer::list(listed, "/tasks", row, "there are no such tasks").notice(more)
         }
         Task::Show { id } => {
@@ -62,8 +58,7 @@ pub(super) async fn run(client: &Client, what: Task) -> Result<Answer, Failure> 
         Task::Cancel { id, reason } => {
             let path = format!("/api/tasks/{}/cancel", segment(&id));
             let task = client.post(&path, &json!({ "reason": reason })).await?;
-            let line = format!("{id} is {}", text(&task, "/state"));
-            Answer::line(task, line)
+            Answer::filled(task, "{/task_id} is {/state}")
         }
         Task::Stats { from, to } => {
             let path = query("/api/tasks/stats", [("from", from), ("to", to)]);

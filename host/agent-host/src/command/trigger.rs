@@ -1,7 +1,7 @@
 //! `trigger list`, `trigger show`, `trigger run`, `trigger pause`, `trigger resume`, `trigger
 //! history` and `trigger remove`.
 
-use crate::answer::{Answer, Row, details, list, number, shown, table, text};
+use crate::answer::{Answer, OLDER, Row, details, fill, lines, list, number, shown, table, text};
 use crate::cli::Trigger;
 use crate::client::{Client, code_of, parameters, segment};
 use crate::config::{Config, Loaded, odd_targets};
@@ -124,15 +124,12 @@ fn warnings(trigger: &Value) -> impl Iterator<Item = String> {
 }
 
 fn history(page: Value) -> Answer {
-    let due = match text(&page, "/next_due_at") {
-        "" => None,
-        due => Some(format!("its next trigger event is due at {due}")),
-    };
-    let older = page.get("next_after").and_then(Value::as_u64);
-    let older = older.map(|next| format!("there are older ones: --after {next} shows them"));
-    Answer::list(page, "/runs", run_row, "it has not run yet")
-        .notice(older)
-        .notice(due)
+    let notices = [
+        ("/next_after", OLDER),
+        ("/next_due_at", "its next trigger event is due at {}"),
+    ];
+    let notices = lines(&page, &notices);
+    Answer::list(page, "/runs", run_row, "it has not run yet").notice(notices)
 }
 
 fn row(trigger: &Value) -> Row {
@@ -208,34 +205,30 @@ fn run_row(run: &Value) -> Row {
 
 /// Returns what happened, in words.
 fn trigger_event_text(trigger_event: &Value) -> String {
-    let of = |pointer: &str| text(trigger_event, pointer);
-    match of("/kind") {
-        "skipped" => format!(
-            "{} passed over from {} ({})",
-            number(trigger_event, "/count"),
-            of("/due"),
-            of("/reason")
-        ),
-        "webhook" => format!("webhook {}", of("/call_id")),
+    let template = match text(trigger_event, "/kind") {
+        "skipped" => "{/count} passed over from {/due} ({/reason})",
+        "webhook" => "webhook {/call_id}",
         "files" => {
             let changes = number(trigger_event, "/changes") + number(trigger_event, "/more");
-            format!("files {} ({changes} changes)", of("/folder"))
+            return format!(
+                "files {} ({changes} changes)",
+                text(trigger_event, "/folder")
+            );
         }
-        "events" => format!("event {} {}", of("/name"), of("/event_id")),
-        kind => match number(trigger_event, "/missed") {
-            0 => format!("{kind} {}", of("/due")),
-            missed => format!("{kind} {} ({missed} missed before)", of("/due")),
-        },
-    }
+        "events" => "event {/name} {/event_id}",
+        _ => "{/kind} {/due}[[ ({/missed} missed before)]]",
+    };
+    fill(trigger_event, template)
 }
 
 /// Returns what became of a message, in words.
 fn message_text(message: &Value) -> String {
-    match text(message, "/outcome") {
-        "accepted" => format!("-> session {}", text(message, "/session_id")),
-        REFUSED => format!("refused: {}", text(message, "/reason")),
-        outcome => format!("message {outcome}"),
-    }
+    let template = match text(message, "/outcome") {
+        "accepted" => "-> session {/session_id}",
+        REFUSED => "refused: {/reason}",
+        _ => "message {/outcome}",
+    };
+    fill(message, template)
 }
 
 #[cfg(test)]

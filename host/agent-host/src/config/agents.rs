@@ -2,7 +2,7 @@
 //! agent's `chat.provider` chooses.
 
 use super::document::{Config, chosen_model};
-use super::finding::{Finding, error, meant_of, warning};
+use super::finding::{Finding, error, meant_of, said_of, warning};
 use super::{external, known, patterns};
 use domain::definition::{Definition, ToolExposure, check_appearance};
 use domain::grant::PatternList;
@@ -46,11 +46,10 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
         check_people(definition, &key, findings);
         check_lists(definition, &key, findings);
         external::check(config, definition, &key, findings);
-        findings.extend(
-            without_effect(definition)
-                .into_iter()
-                .map(|(name, message)| warning(key(name), message)),
-        );
+        if definition.api_exposed {
+            let message = "it has no effect: no agent's tools are offered over HTTP";
+            findings.push(warning(key("apiExposed"), message));
+        }
         if let Some(message) = without_tools(config, definition) {
             let said = said_of_tools(definition).into_iter();
             findings.extend(said.map(|name| warning(key(name), message)));
@@ -182,10 +181,6 @@ fn check_people(
             .err()
             .map(|(name, message)| error(key(name), message)),
     );
-    findings.extend(patterns::entries(
-        &key("templateFor"),
-        definition.template_for.as_ref(),
-    ));
     for (name, is_there) in [
         ("madeBy", definition.made_by.is_some()),
         (
@@ -206,19 +201,8 @@ fn check_people(
     }
 }
 
-/// Finds entries of an agent's lists that can never match.
+/// Finds entries of an agent's lists that are no capabilities.
 fn check_lists(definition: &Definition, key: &dyn Fn(&str) -> String, findings: &mut Vec<Finding>) {
-    for (list, entries) in [
-        ("toolAllowlist", &definition.tool_allowlist),
-        ("toolDenylist", &definition.tool_denylist),
-        ("capabilityAllowlist", &definition.capability_allowlist),
-        ("capabilityDenylist", &definition.capability_denylist),
-        ("agentAllowlist", &definition.agent_allowlist),
-        ("agentDenylist", &definition.agent_denylist),
-        ("modelAllowlist", &definition.model_allowlist),
-    ] {
-        findings.extend(patterns::entries(&key(list), entries.as_ref()));
-    }
     for (list, entries) in [
         ("capabilityAllowlist", &definition.capability_allowlist),
         ("capabilityDenylist", &definition.capability_denylist),
@@ -260,19 +244,6 @@ fn wrong_with_id(id: &str) -> Option<String> {
                  agentId"
         )
     })
-}
-
-/// Keys of the design that say something this version does not act upon, and what it does instead.
-fn without_effect(definition: &Definition) -> Vec<(&'static str, &'static str)> {
-    let said = [(
-        "apiExposed",
-        "it has no effect: no agent's tools are offered over HTTP",
-        definition.api_exposed,
-    )];
-    said.into_iter()
-        .filter(|(_, _, said)| *said)
-        .map(|(key, message, _)| (key, message))
-        .collect()
 }
 
 /// Returns why an agent is given none of the host's tools; none if it may be.
@@ -332,8 +303,7 @@ fn said_of_tools(definition: &Definition) -> Vec<&'static str> {
             !definition.prompt_sections_off.is_empty(),
         ),
     ];
-    let said = said.into_iter().filter(|(_, is_said)| *is_said);
-    said.map(|(name, _)| name).collect()
+    said_of(said)
 }
 
 /// Finds all faults of the personas, one by one and beside each other.
@@ -365,16 +335,6 @@ pub(super) fn check_personas(config: &Config, findings: &mut Vec<Finding>) {
                 findings.push(error(key(&format!("users[{place}]")), wrong.to_string()));
             }
         }
-        for (list, entries) in [
-            ("toolAllowlist", &persona.tool_allowlist),
-            ("toolDenylist", &persona.tool_denylist),
-            ("capabilityAllowlist", &persona.capability_allowlist),
-            ("capabilityDenylist", &persona.capability_denylist),
-            ("agentDenylist", &persona.agent_denylist),
-            ("modelAllowlist", &persona.model_allowlist),
-        ] {
-            findings.extend(patterns::entries(&key(list), entries.as_ref()));
-        }
         let models = persona.model_allowlist.as_ref();
         findings.extend(patterns::models(
             &key("modelAllowlist"),
@@ -399,7 +359,6 @@ pub(super) fn check_rules(config: &Config, findings: &mut Vec<Finding>) {
         }
         let key = format!("pathRules[{index}].modelAllowlist");
         let models = rule.model_allowlist.as_ref();
-        findings.extend(patterns::entries(&key, models));
         findings.extend(patterns::models(&key, models, &config.models));
     }
 }
@@ -428,7 +387,6 @@ pub(super) fn check_roles(config: &Config, findings: &mut Vec<Finding>) {
             let message = "a heartbeat wakes agents of other roles; write it at those roles";
             findings.push(error(key.clone(), message));
         }
-        findings.extend(patterns::entries(&key, list));
         findings.extend(patterns::models(&key, list, &config.models));
     }
 }
@@ -453,8 +411,8 @@ mod tests {
             [
                 "personas[0].agent",
                 "personas[0].users[1]",
-                "personas[0].toolDenylist[0]",
-                "personas[1].id"
+                "personas[1].id",
+                "personas[0].toolDenylist[0]"
             ]
         );
     }

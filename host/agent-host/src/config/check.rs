@@ -137,12 +137,7 @@ fn check_components(loaded: &Loaded, findings: &mut Vec<Finding>) {
             ("agents", &component.agents, "agent", &agents),
         ] {
             let key = format!("components.{name}.{key}");
-            let wrong = patterns::entries(&key, list.as_ref());
-            findings.extend(if wrong.is_empty() {
-                patterns::nothing(&key, list.as_ref(), what, known)
-            } else {
-                wrong
-            });
+            findings.extend(patterns::nothing(&key, list.as_ref(), what, known));
         }
     }
 }

@@ -320,7 +320,12 @@ impl Loaded {
 
 /// The JSON Schema of the configuration.
 pub(crate) fn schema() -> serde_json::Value {
-    schemars::schema_for!(Config).to_value()
+    let mut schema = schemars::schema_for!(Config).to_value();
+    if let Some(entry) = schema.pointer_mut("/$defs/PatternList/items") {
+        // No name has blanks around it, and none is empty.
+        *entry = json!({ "type": "string", "pattern": r"^\S(.*\S)?$" });
+    }
+    schema
 }
 
 /// Returns the alias of the model that an agent's `chat.provider` chooses. It is the default model

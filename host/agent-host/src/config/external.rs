@@ -1,7 +1,7 @@
 //! Checks of agents that are programs elsewhere.
 
 use super::document::Config;
-use super::finding::{Finding, error, warning};
+use super::finding::{Finding, error, said_of, warning};
 use super::{component, secrets};
 use domain::definition::{AgentType, Definition};
 use domain::egress::Scheme;
@@ -69,8 +69,7 @@ fn without_effect(definition: &Definition) -> Vec<&'static str> {
         ("fixedSettings", !definition.fixed_settings.is_empty()),
         ("memoryHints", definition.memory_hints.is_some()),
     ];
-    let said = said.into_iter().filter(|(_, is_said)| *is_said);
-    said.map(|(name, _)| name).collect()
+    said_of(said)
 }
 
 /// Finds what is wrong with the URL that messages are posted to.

@@ -111,19 +111,14 @@ pub(crate) fn load(
     // anything is laid over it.
     let mut config = parse(text, format).map_err(|error| wrong(error.line_column, error.fault))?;
     let overlaid = overlay::overlaid(variables);
-    if overlaid.is_empty() {
-        extend::resolve(&mut config, || plain(text, format)).map_err(|fault| wrong(None, fault))?;
-        return Ok(Loaded {
-            config,
-            file: at,
-            written: text.into(),
-            data: None,
-            trusts_address: false,
-            overlaid: Vec::new(),
-        });
+    let mut laid_over = None;
+    if !overlaid.is_empty() {
+        let (all, value) = lay_over(plain(text, format), &overlaid)?;
+        config = all;
+        laid_over = Some(value);
     }
-    let (mut config, laid_over) = lay_over(plain(text, format), &overlaid)?;
-    extend::resolve(&mut config, || laid_over).map_err(|fault| wrong(None, fault))?;
+    let plain = || laid_over.unwrap_or_else(|| plain(text, format));
+    extend::resolve(&mut config, plain).map_err(|fault| wrong(None, fault))?;
     Ok(Loaded {
         config,
         file: at,
@@ -183,10 +178,7 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
             if text.get(start..).is_some_and(|text| text.starts_with('[')) {
                 return Err(ParseError {
                     line_column: Some(line_column(text, start)),
-                    fault: KeyError {
-                        key: String::new(),
-                        message: "a list is not a table".to_owned(),
-                    },
+                    fault: KeyError::of_all("a list is not a table"),
                 });
             }
             let mut json = serde_json::Deserializer::from_str(text);
@@ -200,10 +192,7 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
                 })?;
             json.end().map_err(|error| ParseError {
                 line_column: at(&error),
-                fault: KeyError {
-                    key: String::new(),
-                    message: without_position(&error),
-                },
+                fault: KeyError::of_all(&without_position(&error)),
             })?;
             match twice(text) {
                 Some((fault, place)) => Err(ParseError {
@@ -216,13 +205,9 @@ fn parse(text: &str, format: Format) -> Result<Config, ParseError> {
         Format::Toml => {
             let at =
                 |error: &toml::de::Error| error.span().map(|span| line_column(text, span.start));
-            let whole = |error: &toml::de::Error| KeyError {
-                key: String::new(),
-                message: error.message().to_owned(),
-            };
             let toml = toml::Deserializer::parse(text).map_err(|error| ParseError {
                 line_column: at(&error),
-                fault: whole(&error),
+                fault: KeyError::of_all(error.message()),
             })?;
             let config = serde_path_to_error::deserialize(toml).map_err(|error| {
                 let line_column = at(error.inner());
@@ -433,10 +418,11 @@ pub(super) fn no_number(value: &toml::Value) -> Option<KeyError> {
         })
     };
     match value {
-        toml::Value::Float(number) if !number.is_finite() => Some(KeyError {
-            key: String::new(),
-            message: format!("`{number}` is not a number that can be meant; write it in digits"),
-        }),
+        toml::Value::Float(number) if !number.is_finite() => {
+            let message =
+                format!("`{number}` is not a number that can be meant; write it in digits");
+            Some(KeyError::of_all(&message))
+        }
         toml::Value::Array(entries) => {
             let mut entries = entries.iter().enumerate();
             entries.find_map(|(index, entry)| within(format!("[{index}]"), entry))

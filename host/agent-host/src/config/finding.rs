@@ -3,13 +3,13 @@
 
 use super::elsewhere;
 use domain::trigger::SpecFault;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_path_to_error::{Path, Segment};
 use std::fmt;
 use std::fmt::Write as _;
 
 /// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Severity {
     /// The host does not start.
@@ -19,12 +19,19 @@ pub(crate) enum Severity {
 }
 
 /// One thing that a check of the configuration has found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
     pub(crate) key: String,
     /// The fault and its fix.
     pub(crate) message: String,
+}
+
+impl Finding {
+    /// Returns the key and the message.
+    pub(crate) fn without_severity(&self) -> String {
+        format!("{}: {}", self.key, self.message)
+    }
 }
 
 impl fmt::Display for Finding {
@@ -33,12 +40,12 @@ impl fmt::Display for Finding {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(f, "{severity}: {}: {}", self.key, self.message)
+        write!(f, "{severity}: {}", self.without_severity())
     }
 }
 
 /// Makes a finding because of which the host does not start.
-pub(super) fn error(key: impl Into<String>, message: impl Into<String>) -> Finding {
+pub(crate) fn error(key: impl Into<String>, message: impl Into<String>) -> Finding {
     Finding {
         severity: Severity::Error,
         key: key.into(),
@@ -47,12 +54,18 @@ pub(super) fn error(key: impl Into<String>, message: impl Into<String>) -> Findi
 }
 
 /// Makes a finding that an operator should look at.
-pub(super) fn warning(key: impl Into<String>, message: impl Into<String>) -> Finding {
+pub(crate) fn warning(key: impl Into<String>, message: impl Into<String>) -> Finding {
     Finding {
         severity: Severity::Warning,
         key: key.into(),
         message: message.into(),
     }
+}
+
+/// Returns the names of those that are said.
+pub(super) fn said_of<const N: usize>(keys: [(&'static str, bool); N]) -> Vec<&'static str> {
+    let said = keys.into_iter().filter(|(_, is_said)| *is_said);
+    said.map(|(name, _)| name).collect()
 }
 
 /// Makes errors of the faults in a section.
@@ -80,6 +93,14 @@ pub(crate) struct KeyError {
 }
 
 impl KeyError {
+    /// Makes the complaint about all that was read.
+    pub(super) fn of_all(message: &str) -> Self {
+        Self {
+            key: String::new(),
+            message: message.to_owned(),
+        }
+    }
+
     /// Makes a fault from the parser's message about a key. The text is serde's, with the nearest
     /// known name added.
     pub(crate) fn new(path: &Path, message: &str) -> Self {
@@ -87,7 +108,7 @@ impl KeyError {
         let mut quoted = message.split('`').skip(1).step_by(2);
         let named = quoted.next().unwrap_or_default();
         let known: Vec<&str> = quoted.collect();
-        if message.starts_with("unknown field") {
+        let message = if message.starts_with("unknown field") {
             let parent = key
                 .strip_suffix(named)
                 .map_or(key.as_str(), |parent| parent.trim_end_matches('.'));
@@ -98,27 +119,19 @@ impl KeyError {
             };
             let hint = elsewhere::of_key(parent, named)
                 .map_or_else(|| hint(named, &known), |reported| format!("; {reported}"));
-            return Self {
-                message: format!("unknown key `{named}`{place}{hint}"),
-                key,
-            };
-        }
-        if message.starts_with("unknown variant") {
-            return Self {
-                message: format!("`{named}` is not one of its values{}", hint(named, &known)),
-                key,
-            };
-        }
-        if message.starts_with("missing field") {
-            return Self {
-                message: format!("the key `{named}` is missing"),
-                key,
-            };
-        }
-        let mut message = reword(message);
-        if key.ends_with(".sha256") {
-            message.push_str("; `agent-host component inspect` prints them");
-        }
+            format!("unknown key `{named}`{place}{hint}")
+        } else if message.starts_with("unknown variant") {
+            format!("`{named}` is not one of its values{}", hint(named, &known))
+        } else if message.starts_with("missing field") {
+            format!("the key `{named}` is missing")
+        } else if key.ends_with(".sha256") {
+            format!(
+                "{}; `agent-host component inspect` prints them",
+                reword(message)
+            )
+        } else {
+            reword(message)
+        };
         Self { key, message }
     }
 }

@@ -3,11 +3,13 @@
 
 use super::document::Config;
 use super::finding::{Finding, warning};
+use crate::answer;
 use domain::connector::{ConnectorSpec, DIRECT, DirectSpec, Groups, Intake, UnknownSender};
 use domain::time::Timestamp;
 use domain::trigger::{HostEventKind, Interval, TriggerKind, TriggerName, TriggerSpec};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::Serialize;
+use serde_json::json;
 
 /// Times that are told of a schedule.
 const TIMES: usize = 3;
@@ -38,30 +40,6 @@ pub(crate) struct TriggerOutlook {
     pub(crate) later: Option<&'static str>,
 }
 
-impl TriggerOutlook {
-    /// Returns it on one line.
-    pub(crate) fn line(&self) -> String {
-        let Self {
-            trigger,
-            kind,
-            next,
-            fires,
-            hears,
-            later,
-            ..
-        } = self;
-        let when = if next.is_empty() {
-            fires.clone()
-        } else {
-            format!("{fires}: {}", next.join(", "))
-        };
-        let later = later.map_or_else(String::new, |why| format!("; {why}"));
-        let hears = hears.as_ref().map(|who| format!("; heard by {who}"));
-        let hears = hears.unwrap_or_default();
-        format!("  trigger     {trigger} ({kind}) fires {when}{later}{hears}")
-    }
-}
-
 /// The outlook of one connector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct ConnectorOutlook {
@@ -77,20 +55,24 @@ pub(crate) struct ConnectorOutlook {
     pub(crate) needs: Vec<String>,
 }
 
-impl ConnectorOutlook {
-    /// Returns it, a line for each need.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        let Self {
-            connector,
-            agent,
-            intake,
-            needs,
-            ..
-        } = self;
-        let head = format!("  connector   {connector} ({intake}) talks as {agent}");
-        let needs = needs.iter().map(|need| format!("              {need}"));
-        std::iter::once(head).chain(needs).collect()
-    }
+/// The line on a trigger.
+const TRIGGER: &str = "  trigger     {/trigger} ({/kind}) fires {/fires}[[: {/next:list}]]\
+                       [[; {/later}]][[; heard by {/hears}]]";
+/// The lines on a connector.
+const CONNECTOR: [(&str, &str); 2] = [
+    (
+        "",
+        "  connector   {/connector} ({/intake}) talks as {/agent}",
+    ),
+    ("/needs", "              {}"),
+];
+
+/// Returns them as lines.
+pub(crate) fn lines(triggers: &[TriggerOutlook], connectors: &[ConnectorOutlook]) -> Vec<String> {
+    let connectors = connectors.iter();
+    let connectors = connectors.flat_map(|it| answer::lines(&json!(it), &CONNECTOR));
+    let triggers = answer::lines(&json!(triggers), &[("", TRIGGER)]);
+    triggers.into_iter().chain(connectors).collect()
 }
 
 /// Returns the outlook of all triggers of a configuration that would be served from now on.
@@ -324,7 +306,7 @@ fn of_component(config: &Config, spec: &ConnectorSpec) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{connectors, never_due, triggers};
+    use super::{connectors, lines, never_due, triggers};
     use crate::config::Config;
     use domain::time::Timestamp;
     use serde_json::{Value, json};
@@ -341,11 +323,8 @@ mod tests {
         let fields = spec.as_object_mut().unwrap();
         fields.insert("target".to_owned(), json!({ "agent": "a" }));
         let config = config(json!({ "triggers": { "t": spec } }));
-        let [outlook] = triggers(&config, NOW).try_into().unwrap();
-        outlook
-            .line()
-            .trim_start_matches("  trigger     ")
-            .to_owned()
+        let [line] = lines(&triggers(&config, NOW), &[]).try_into().unwrap();
+        line.trim_start_matches("  trigger     ").to_owned()
     }
 
     #[test]
@@ -444,12 +423,9 @@ mod tests {
             "t (events) fires on input.dead, budget.80"
         );
         let hooks = json!({ "token": "hook", "user": "ada", "agent": "a" });
-        let lines: Vec<String> = triggers(&config(json!({ "hooks": hooks })), NOW)
-            .iter()
-            .map(super::TriggerOutlook::line)
-            .collect();
+        let hooks = triggers(&config(json!({ "hooks": hooks })), NOW);
         assert_eq!(
-            lines,
+            lines(&hooks, &[]),
             [
                 "  trigger     agent (webhook) fires when `POST /hooks/agent` is called; heard \
                  by the agent /ada/agent/a",
@@ -470,9 +446,8 @@ mod tests {
                 "webhook": { "telegram": { "secret": "hook" } },
             } },
         }));
-        let [outlook] = connectors(&config).try_into().unwrap();
         assert_eq!(
-            outlook.lines(),
+            lines(&[], &connectors(&config)),
             [
                 "  connector   chat (webhook) talks as a",
                 "              may send requests to api.telegram.org",

@@ -1,4 +1,4 @@
-//! Lists of names and patterns: entries that are none or match nothing; tools that a component
+//! Lists of names and patterns: entries that match nothing; tools that a component
 //! wants and nothing offers; models and agents that a component is granted for nothing.
 
 use super::component::ComponentConfig;
@@ -16,22 +16,6 @@ use domain::{delegate, direct_message, memory, panels, skill, trigger};
 use llm::ModelConfig;
 use runtime::Described;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Entries that can never match because of how they are written.
-pub(super) fn entries(key: &str, list: Option<&PatternList>) -> Vec<Finding> {
-    let entries = list.into_iter().flat_map(|list| &list.0).enumerate();
-    let wrong = entries.filter_map(|(index, entry)| {
-        let message = match entry.trim() {
-            "" => "it is empty and matches nothing; take it out".to_owned(),
-            trimmed if trimmed != entry => {
-                format!("`{entry}` has blanks around it, which no name has; write `{trimmed}`")
-            }
-            _ => return None,
-        };
-        Some(error(format!("{key}[{index}]"), message))
-    });
-    wrong.collect()
-}
 
 /// Entries without a `*` that are the name of no capability: in a deny list they deny nothing.
 pub(super) fn capabilities(key: &str, list: Option<&PatternList>) -> Vec<Finding> {
@@ -68,6 +52,8 @@ pub(super) fn nothing(
 ) -> Vec<Finding> {
     let entries = list.into_iter().flat_map(|list| &list.0).enumerate();
     let unmatched = entries
+        // The schema says what is wrong with the others.
+        .filter(|(_, pattern)| !pattern.is_empty() && pattern.trim() == *pattern)
         .filter(|(_, pattern)| !matches_any(pattern, known))
         .map(|(index, pattern)| {
             let nearest = match closest(pattern, known.iter().copied()) {

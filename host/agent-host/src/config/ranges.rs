@@ -1,7 +1,8 @@
-//! Checks of numbers against the ranges in the schema of the configuration.
+//! Checks of numbers and texts against the ranges and patterns in the schema of the configuration.
 
 use super::document::{Config, schema};
 use super::finding::{Finding, error};
+use regex::Regex;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
@@ -34,7 +35,8 @@ fn inspect(schema: &Value, value: &Value, key: &str, findings: &mut Vec<Finding>
         .into_iter()
         .filter_map(|it| schema.get(it));
     for alternative in alternatives.filter_map(Value::as_array).flatten() {
-        if is_like(alternative, value) {
+        // The other texts of several fit the patterns of their own.
+        if !value.is_string() && is_like(alternative, value) {
             inspect(alternative, value, key, findings);
         }
     }
@@ -65,8 +67,26 @@ fn inspect(schema: &Value, value: &Value, key: &str, findings: &mut Vec<Finding>
                 );
             }
         }
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::String(text) => {
+            findings.extend(misfit(schema, text).map(|message| error(key, message)));
+        }
+        Value::Null | Value::Bool(_) => {}
     }
+}
+
+/// Returns what is wrong with a text that does not fit its pattern.
+fn misfit(schema: &Value, text: &str) -> Option<String> {
+    let pattern = schema.get("pattern").and_then(Value::as_str)?;
+    if Regex::new(pattern).ok()?.is_match(text) {
+        return None;
+    }
+    Some(match text.trim() {
+        "" => "it is empty and matches nothing; take it out".to_owned(),
+        trimmed if trimmed != text => {
+            format!("`{text}` has blanks around it, which no name has; write `{trimmed}`")
+        }
+        _ => format!("`{text}` does not match `{pattern}`"),
+    })
 }
 
 /// Returns whether an alternative of a schema is the one of a value, which has what it requires.

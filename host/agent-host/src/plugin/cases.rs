@@ -1,9 +1,10 @@
 //! The file with sample calls of a tool component, and what they expect.
 
 use super::call::BucketTexts;
+use crate::answer::word;
 use crate::failure::{Exit, Failure};
 use anyhow::{Context, anyhow};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -79,7 +80,7 @@ pub(crate) struct Expected {
 }
 
 /// The ways in which a call may end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ending {
     #[default]
@@ -91,20 +92,6 @@ pub(crate) enum Ending {
     Denied,
     Failed,
     RetryLater,
-}
-
-impl Ending {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Asks => "asks",
-            Self::InvalidArguments => "invalid-arguments",
-            Self::NotFound => "not-found",
-            Self::Denied => "denied",
-            Self::Failed => "failed",
-            Self::RetryLater => "retry-later",
-        }
-    }
 }
 
 fn folder_at() -> String {
@@ -243,8 +230,8 @@ impl Expected {
         if self.outcome != seen.ending {
             return vec![format!(
                 "it ends as `{}` instead of `{}`: {shown}",
-                seen.ending.as_str(),
-                self.outcome.as_str()
+                word(&seen.ending),
+                word(&self.outcome)
             )];
         }
         let mut differences = Vec::new();

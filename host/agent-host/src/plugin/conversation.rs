@@ -7,19 +7,18 @@
 use super::call::{Kit, stopped};
 use super::finding::{Finding, Run as Ran, Severity, count};
 use super::tools::Tested;
-use super::trial::{BEGIN, Course, STEPS_MAX, TrialHost, entry};
+use super::trial::{BEGIN, Course, STEPS_MAX, Script, TrialHost, entry};
 use crate::failure::Failure;
 use anyhow::{Context, anyhow};
 use broker::Catalogue;
 use broker::replay::{ReplayVerdict, replay, replay_seeded};
 use domain::digest::Digest;
 use domain::event::{RunStepped, StepFailed, StepFault};
-use domain::message::Part;
-use domain::operation::{Performer, Progress};
+use domain::operation::Performer;
 use domain::run::Run;
 use domain::run::recover::would_be_sent;
 use domain::step::{Decision, OperationOutcome, Work};
-use domain::tool::{EffectClass, ToolDefinition, ToolError};
+use domain::tool::{EffectClass, ToolDefinition};
 use domain::turn::TurnEnd;
 use runtime::{AgentDescription, Component, Outcome};
 use serde_json::{Value, json};
@@ -28,88 +27,6 @@ use tempfile::TempDir;
 
 /// The tool that every agent under test may use.
 const TOOL: &str = "sample_tool";
-
-/// The course of a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Script {
-    /// The model answers at once.
-    Plain,
-    /// The model first calls a tool.
-    ToolCall,
-    /// It is not known what became of the first calls: the host is restored from a backup that
-    /// was made while they ran.
-    Unknown,
-    /// Models and tools fail.
-    Failed,
-}
-
-impl Script {
-    const ALL: [Self; 4] = [Self::Plain, Self::ToolCall, Self::Unknown, Self::Failed];
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Plain => "a conversation in which the model answers",
-            Self::ToolCall => "a conversation in which the model calls a tool",
-            Self::Unknown => "a conversation with an operation of unknown outcome",
-            Self::Failed => "a conversation with an operation that fails",
-        }
-    }
-
-    /// Returns the conduct of models and tools from the beginning.
-    fn conduct(self) -> Conduct {
-        match self {
-            Self::Plain => Conduct::Answers,
-            Self::ToolCall => Conduct::CallsTools,
-            Self::Unknown => Conduct::Hangs,
-            Self::Failed => Conduct::Fails,
-        }
-    }
-}
-
-/// The conduct of the models and tools of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Conduct {
-    Answers,
-    CallsTools,
-    Hangs,
-    Fails,
-}
-
-impl Conduct {
-    /// Returns the rule file of the model, which may call these tools.
-    pub(super) fn rules(self, tools: &[ToolDefinition]) -> String {
-        let answer = "[[rule]]\nreply = { text = \"As you say.\", fits = true }\n";
-        match self {
-            Self::Answers => answer.to_owned(),
-            Self::CallsTools => {
-                let rules = tools.iter().map(|tool| {
-                    // A text in JSON is one in TOML, too.
-                    let name = json!(tool.name);
-                    format!(
-                        "[[rule]]\nwhen = {{ results = 0, tools = [{name}] }}\n\
-                         reply = {{ fits = true, calls = [{{ tool = {name} }}] }}\n"
-                    )
-                });
-                rules.chain([answer.to_owned()]).collect()
-            }
-            Self::Hangs => {
-                "[[rule]]\nreply = { text = \"Late.\", firstDelayMs = 3600000 }\n".to_owned()
-            }
-            Self::Fails => "[[rule]]\nreply.fail = \"refused\"\n".to_owned(),
-        }
-    }
-
-    /// Returns the answer of every tool; none if none of them ends.
-    pub(super) fn answer(self) -> Option<Result<Progress, ToolError>> {
-        match self {
-            Self::Answers | Self::CallsTools => Some(Ok(Progress::Done {
-                parts: vec![Part::text("done, as scripted")],
-            })),
-            Self::Hangs => None,
-            Self::Fails => Some(Err(ToolError::Failed("it failed, as scripted".to_owned()))),
-        }
-    }
-}
 
 /// Plays all scripts.
 ///
@@ -149,11 +66,10 @@ async fn play(kit: &Kit, agent: &AgentDescription, script: Script) -> Result<Pla
     let folder = tempfile::tempdir().context("cannot make a folder for a store")?;
     let data = folder.path().join("data");
     let tools = tools(agent);
-    let conduct = script.conduct();
-    let mut host = TrialHost::start(kit, &tools, conduct, &data).await?;
+    let mut host = TrialHost::start(kit, &tools, script, &data).await?;
     let session = host.begin(agent).await?;
     let mut course = host
-        .drive(session, |run| conduct == Conduct::Hangs && is_sent(run))
+        .drive(session, |run| script == Script::Unknown && is_sent(run))
         .await?;
     if script == Script::Unknown && course.ended.is_none() {
         let backup = folder.path().join("backup");
@@ -162,7 +78,7 @@ async fn play(kit: &Kit, agent: &AgentDescription, script: Script) -> Result<Pla
         host.broker.shutdown(Duration::ZERO).await;
         let restored = folder.path().join("restored");
         store::restore(&backup, &restored)?;
-        host = TrialHost::start(kit, &tools, Conduct::Answers, &restored).await?;
+        host = TrialHost::start(kit, &tools, Script::Plain, &restored).await?;
         course = host.drive(session, |_| false).await?;
     }
     Ok(Played {

@@ -75,40 +75,27 @@ pub(crate) fn open_imports(imports: &[String]) -> Vec<String> {
 
 /// Returns the findings on what a component declares and what it imports.
 pub(crate) fn findings(described: &Described, imports: &[String]) -> Vec<Finding> {
-    match described {
-        Described::Agent(agent) => {
-            let mut findings = closed("an agent", &OUTLETS, imports);
-            findings.extend(summary(
-                &agent.summary,
-                "users and other agents choose by it",
-            ));
-            findings
-        }
-        Described::Trigger(trigger) => {
-            let mut findings = closed("a trigger", &OUTLETS, imports);
-            findings.extend(summary(&trigger.summary, "operators choose by it"));
-            findings
-        }
-        Described::Connector(connector) => {
-            let outlets = OUTLETS
-                .iter()
-                .filter(|outlet| outlet.capability != capability::NET_HTTP);
-            let mut findings = closed("a connector", outlets, imports);
-            findings.extend(summary(&connector.summary, "operators choose by it"));
-            findings
-        }
+    let (text, reason) = match described {
+        Described::Agent(agent) => (&agent.summary, "users and other agents choose by it"),
+        Described::Trigger(trigger) => (&trigger.summary, "operators choose by it"),
+        Described::Connector(connector) => (&connector.summary, "operators choose by it"),
         Described::Tools(tools) => {
+            let outlets = OUTLETS.iter();
+            let outlets = outlets.flat_map(|outlet| outlet.findings(tools, imports));
             let capabilities = tools.iter().flat_map(of_tool);
-            capabilities
-                .chain(
-                    OUTLETS
-                        .iter()
-                        .flat_map(|outlet| outlet.findings(tools, imports)),
-                )
+            return capabilities
+                .chain(outlets)
                 .chain(sockets(imports))
-                .collect()
+                .collect();
         }
-    }
+    };
+    let is_open = |outlet: &&Outlet| {
+        matches!(described, Described::Connector(_)) && outlet.capability == capability::NET_HTTP
+    };
+    let outlets = OUTLETS.iter().filter(|outlet| !is_open(outlet));
+    let mut findings = closed(described.kind(), outlets, imports);
+    findings.extend(summary(text, reason));
+    findings
 }
 
 /// Returns the findings on ways out that are closed to a component of this kind, and that no

@@ -3,6 +3,7 @@
 //! stderr, in most languages the reason of its trap.
 
 use super::cases::shown;
+use crate::answer::word;
 use domain::operation::CallUsage;
 use domain::shown::visible;
 use runtime::{IMPORTS, LoadError, LogLine};
@@ -24,17 +25,9 @@ pub(crate) enum Severity {
 }
 
 impl Severity {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
-    }
-
     fn counted(self, count: usize) -> String {
         let plural = if count == 1 { "" } else { "s" };
-        format!("{count} {}{plural}", self.as_str())
+        format!("{count} {}{plural}", word(&self))
     }
 }
 
@@ -106,7 +99,7 @@ impl Finding {
             fix,
             ..
         } = self;
-        format!("{:<8} {place}: {what}; {fix}", severity.as_str())
+        format!("{:<8} {place}: {what}; {fix}", word(severity))
     }
 
     /// Returns that line, and those of stderr below it.

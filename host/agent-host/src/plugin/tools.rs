@@ -4,6 +4,7 @@ use super::call::{CallEnd, Kit, Performed};
 use super::cases::{Case, Ending, Left, VisibleResult, shown};
 use super::declared::place;
 use super::finding::{Finding, Run, Severity};
+use crate::answer::word;
 use crate::failure::Failure;
 use domain::sample;
 use domain::tool::ToolDefinition;
@@ -183,9 +184,9 @@ impl Tested {
             CallEnd::VisibleResult(seen) => {
                 let is_error = !matches!(seen.ending, Ending::Done | Ending::Asks);
                 let why = is_error.then_some(seen.text.as_str());
-                (seen.ending.as_str(), why.unwrap_or_default())
+                (word(&seen.ending), why.unwrap_or_default())
             }
-            CallEnd::Stopped(_) => ("stopped", ""),
+            CallEnd::Stopped(_) => ("stopped".to_owned(), ""),
         };
         self.runs
             .push(Run::new(label, ended, Some(&performed.usage)).because(why));

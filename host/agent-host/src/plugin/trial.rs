@@ -1,7 +1,6 @@
 //! The host of one conversation under test: its start, its turns, and the course that it stored.
 
 use super::call::Kit;
-use super::conversation::Conduct;
 use crate::failure::Failure;
 use anyhow::Context;
 use broker::replay::fold;
@@ -15,14 +14,14 @@ use domain::event::{Event, RunEnded, RunStepped, StepFailed};
 use domain::grant::{Grant, PatternList};
 use domain::id::{RunId, SessionId};
 use domain::message::Part;
-use domain::operation::{CallUsage, Operation, Performer};
+use domain::operation::{CallUsage, Operation, Performer, Progress};
 use domain::queue::QueueOverride;
 use domain::run::Run;
 use domain::sample;
 use domain::session::CHAT;
 use domain::step::Decision;
 use domain::time::Timestamp;
-use domain::tool::ToolDefinition;
+use domain::tool::{ToolDefinition, ToolError};
 use domain::turn::TurnEnd;
 use domain::user::UserId;
 use llm::Gateway;
@@ -34,6 +33,67 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use store::{EventFilter, Options, Store};
+
+/// The course of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Script {
+    /// The model answers at once.
+    Plain,
+    /// The model first calls a tool.
+    ToolCall,
+    /// It is not known what became of the first calls: the host is restored from a backup that
+    /// was made while they ran.
+    Unknown,
+    /// Models and tools fail.
+    Failed,
+}
+
+impl Script {
+    pub(super) const ALL: [Self; 4] = [Self::Plain, Self::ToolCall, Self::Unknown, Self::Failed];
+
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Plain => "a conversation in which the model answers",
+            Self::ToolCall => "a conversation in which the model calls a tool",
+            Self::Unknown => "a conversation with an operation of unknown outcome",
+            Self::Failed => "a conversation with an operation that fails",
+        }
+    }
+
+    /// Returns the rule file of the model, which may call these tools.
+    fn rules(self, tools: &[ToolDefinition]) -> String {
+        let answer = "[[rule]]\nreply = { text = \"As you say.\", fits = true }\n";
+        match self {
+            Self::Plain => answer.to_owned(),
+            Self::ToolCall => {
+                let rules = tools.iter().map(|tool| {
+                    // A text in JSON is one in TOML, too.
+                    let name = json!(tool.name);
+                    format!(
+                        "[[rule]]\nwhen = {{ results = 0, tools = [{name}] }}\n\
+                         reply = {{ fits = true, calls = [{{ tool = {name} }}] }}\n"
+                    )
+                });
+                rules.chain([answer.to_owned()]).collect()
+            }
+            Self::Unknown => {
+                "[[rule]]\nreply = { text = \"Late.\", firstDelayMs = 3600000 }\n".to_owned()
+            }
+            Self::Failed => "[[rule]]\nreply.fail = \"refused\"\n".to_owned(),
+        }
+    }
+
+    /// Returns the answer of every tool; none if none of them ends.
+    fn answer(self) -> Option<Result<Progress, ToolError>> {
+        match self {
+            Self::Plain | Self::ToolCall => Some(Ok(Progress::Done {
+                parts: vec![Part::text("done, as scripted")],
+            })),
+            Self::Unknown => None,
+            Self::Failed => Some(Err(ToolError::Failed("it failed, as scripted".to_owned()))),
+        }
+    }
+}
 
 /// Steps of one conversation.
 pub(super) const STEPS_MAX: u32 = 12;
@@ -75,11 +135,11 @@ impl TrialHost {
     pub(super) async fn start(
         kit: &Kit,
         tools: &[ToolDefinition],
-        conduct: Conduct,
+        script: Script,
         data: &Path,
     ) -> Result<Self, Failure> {
         let rules = data.with_extension("rules.toml");
-        std::fs::write(&rules, conduct.rules(tools)).context("cannot write a rule file")?;
+        std::fs::write(&rules, script.rules(tools)).context("cannot write a rule file")?;
         let models = json!({
             "providers": { "scripted": { "kind": "scripted", "script": rules } },
             "models": { "scripted": { "provider": "scripted", "model": "scripted" } },
@@ -87,7 +147,7 @@ impl TrialHost {
         });
         let models = serde_json::from_value(models)?;
         let gateway = Gateway::new(models, data, &|_| None)?;
-        let stand_in = Component::stand_in(tools.to_vec(), conduct.answer());
+        let stand_in = Component::stand_in(tools.to_vec(), script.answer());
         let entries = vec![
             entry(PLUGIN, kit.component.clone()),
             entry("tools", stand_in),

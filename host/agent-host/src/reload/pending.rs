@@ -4,14 +4,11 @@
 
 use super::files::paths_of;
 use super::watch::Settling;
-use super::{Outcome, Refused, ReloadOrder, Reloading};
+use super::{Refused, ReloadOrder, Reloading};
 use crate::command::{Change, changes, warnings_of_code};
 use crate::config;
 use crate::config::{Config, Finding, InForce, LeftBehind, Loaded, Severity};
-use api::{
-    Api, Clock, PendingChange, PendingConfig, PendingFinding, ReloadRefused, ReloadReport,
-    ReloadRequest,
-};
+use api::{Api, Clock, PendingChange, PendingConfig, PendingFinding, ReloadRefused, ReloadRequest};
 use broker::{Catalogue, Entry};
 use domain::event::ReloadCause;
 use domain::user::UserId;
@@ -81,11 +78,7 @@ impl Reloading {
                 }));
                 warnings_of_code(&next, &restarted)
             }
-            Err(refused) => vec![Finding {
-                severity: Severity::Error,
-                key: "components".to_owned(),
-                message: refused.reason(),
-            }],
+            Err(refused) => vec![config::error("components", refused.reason())],
         };
         let found = found.into_iter().map(PendingFinding::from);
         let new = found.filter(|it| !pending.findings.contains(it));
@@ -110,15 +103,12 @@ impl Reloading {
             let keys = store.keys_that_count(user, now).await;
             let senders = store.keys_of_user(user, 1).await;
             if matches!((&keys, &senders), (Ok(0), Ok(senders)) if senders.is_empty()) {
-                findings.push(Finding {
-                    severity: Severity::Warning,
-                    key: format!("triggers.{name}.user"),
-                    message: format!(
-                        "`{user}` has no API key and is no sender at a connector: nobody may hear \
-                         what is said for this user; write the id of one who has, or `connector \
-                         bind` a sender"
-                    ),
-                });
+                let message = format!(
+                    "`{user}` has no API key and is no sender at a connector: nobody may hear \
+                     what is said for this user; write the id of one who has, or `connector \
+                     bind` a sender"
+                );
+                findings.push(config::warning(format!("triggers.{name}.user"), message));
             }
         }
         findings
@@ -302,21 +292,9 @@ impl ReloadAsker {
                 };
                 let reloaded = Box::pin(reloading.reload(&reload_order)).await;
                 // The client may have gone.
-                let _ = reply.send(reloaded.map(report).map_err(refusal));
+                let _ = reply.send(reloaded.map_err(refusal));
             }
         }
-    }
-}
-
-fn report(outcome: Outcome) -> ReloadReport {
-    ReloadReport {
-        configuration: outcome.reloaded.configuration,
-        replaces: outcome.reloaded.replaces,
-        differences: outcome.differences,
-        needs_restart: outcome.needs_restart,
-        folders_opened: outcome.folders_opened,
-        left_behind: outcome.left_behind,
-        definitions_left_out: outcome.definitions_left_out,
     }
 }
 

@@ -144,28 +144,15 @@ impl Reloading {
         self.reported.insert(subject.to_owned(), message);
     }
 
-    /// Logs that another configuration is served, and what an operator should look at in it.
-    fn log(&mut self, after: &Catalogue) {
-        tracing::info!(
-            configuration = %self.host.broker.configuration().digest().reference(),
-            "another configuration is in force"
-        );
-        let findings = warnings(&self.host.loaded, after);
-        for finding in &findings {
-            if self.warned.insert(finding.to_string()) {
-                tracing::warn!(key = finding.key, "{}", finding.message);
-            }
-        }
-        let now: BTreeSet<String> = findings.iter().map(ToString::to_string).collect();
-        self.warned.retain(|warning| now.contains(warning));
-    }
-
     /// Tells what is served by now and was not before.
     pub(super) fn report(&mut self, before: &Catalogue, replaced: &Config) {
         let after = self.host.broker.catalogue();
         if !self.is_for_author {
-            self.log(&after);
-            return;
+            tracing::info!(
+                configuration = %self.host.broker.configuration().digest().reference(),
+                "another configuration is in force"
+            );
+            return self.warn(&after);
         }
         let Host {
             loaded, terminal, ..
@@ -193,13 +180,22 @@ impl Reloading {
         for report in reports {
             terminal.result(&report.document, || report.lines);
         }
-        let findings = warnings(loaded, &after);
+        self.warn(&after);
+    }
+
+    /// Tells each warning once. What was mended is told again when it comes back.
+    fn warn(&mut self, after: &Catalogue) {
+        let findings = warnings(&self.host.loaded, after);
         for finding in &findings {
-            if self.warned.insert(finding.to_string()) {
-                terminal.notice(&finding.to_string());
+            if !self.warned.insert(finding.to_string()) {
+                continue;
+            }
+            if self.is_for_author {
+                self.host.terminal.notice(&finding.to_string());
+            } else {
+                tracing::warn!(key = finding.key, "{}", finding.message);
             }
         }
-        // What was mended is told again when it comes back.
         let now: BTreeSet<String> = findings.iter().map(ToString::to_string).collect();
         self.warned.retain(|warning| now.contains(warning));
     }
@@ -209,7 +205,7 @@ impl Reloading {
 pub(super) fn content(left_behind: &[Finding]) -> Vec<String> {
     let reported = left_behind.iter().map(|finding| {
         tracing::warn!(key = finding.key, "{}", finding.message);
-        format!("{}: {}", finding.key, finding.message)
+        finding.without_severity()
     });
     reported.collect()
 }

@@ -1,14 +1,14 @@
 //! The differences between what was served and what is served now, with what the grant covers.
 
+use crate::answer::text;
 use crate::command::{Change, Place, changes, review};
 use crate::config::{ComponentConfig, Config};
 use broker::{Catalogue, Entry};
-use domain::definition::Definition;
 use domain::digest::Digest;
 use domain::tool::ToolDefinition;
 use runtime::Described;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A difference, for programs and for people.
@@ -129,93 +129,54 @@ pub(super) fn removed(name: &str) -> Report {
 
 /// Reports the agents that differ, with the keys of their definitions.
 pub(super) fn agents(before: &Catalogue, after: &Catalogue) -> Vec<Report> {
-    let by_id = |catalogue: &Catalogue| -> BTreeMap<String, Value> {
+    let by_id = |catalogue: &Catalogue| -> Value {
         let definitions = catalogue.definitions();
-        definitions
-            .map(|definition| (definition.agent_id.0.clone(), written(definition)))
-            .collect()
+        let by_id = definitions.map(|it| (it.agent_id.0.clone(), json!(**it)));
+        by_id.collect::<Map<_, _>>().into()
     };
-    let kind = Kind {
-        name: "agent",
-        when_gone: "its turns end now",
-    };
-    kind.reports(&by_id(before), &by_id(after))
+    differing("agent", "its turns end now", &[by_id(before), by_id(after)])
 }
 
 /// Reports the triggers and connectors that differ, with the keys of their definitions.
 pub(super) fn edge(before: &Config, after: &Config) -> Vec<Report> {
-    let triggers = |config: &Config| -> BTreeMap<String, Value> {
-        let triggers = config.all_triggers().into_iter();
-        triggers
-            .map(|(name, spec)| (name.to_string(), json!(spec)))
-            .collect()
-    };
-    let connectors = |config: &Config| -> BTreeMap<String, Value> {
-        let connectors = config.all_connectors().into_iter();
-        connectors
-            .map(|(name, spec)| (name.to_string(), json!(spec)))
-            .collect()
-    };
-    let trigger = Kind {
-        name: "trigger",
-        when_gone: "it is fired no more",
-    };
-    let connector = Kind {
-        name: "connector",
-        when_gone: "nothing comes in and nothing goes out",
-    };
-    let mut reports = trigger.reports(&triggers(before), &triggers(after));
-    reports.extend(connector.reports(&connectors(before), &connectors(after)));
+    let configs = [before, after];
+    let triggers = configs.map(|config| json!(config.all_triggers()));
+    let connectors = configs.map(|config| json!(config.all_connectors()));
+    let mut reports = differing("trigger", "it is fired no more", &triggers);
+    let when_gone = "nothing comes in and nothing goes out";
+    reports.extend(differing("connector", when_gone, &connectors));
     reports
 }
 
-/// A kind of what a configuration defines by name.
-struct Kind {
-    name: &'static str,
-    /// The consequence when one is gone.
-    when_gone: &'static str,
-}
-
-impl Kind {
-    /// Reports those that differ, by their names.
-    fn reports(
-        &self,
-        before: &BTreeMap<String, Value>,
-        after: &BTreeMap<String, Value>,
-    ) -> Vec<Report> {
-        let all: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        let kind = self.name;
-        let reports = all.into_iter().filter_map(|name| {
-            let line = match (before.get(name), after.get(name)) {
-                (Some(before), Some(after)) => {
-                    let changed: BTreeSet<String> =
-                        changes(before, after).iter().map(key_of).collect();
-                    if changed.is_empty() {
-                        return None;
-                    }
-                    let changed: Vec<String> = changed.into_iter().collect();
-                    format!("{kind} {name}: changed {}", changed.join(", "))
+/// Reports what differs of one kind, by its names before and after, and the consequence of one that
+/// is gone.
+fn differing(kind: &str, when_gone: &str, of: &[Value; 2]) -> Vec<Report> {
+    let names: BTreeSet<&String> = of
+        .iter()
+        .filter_map(Value::as_object)
+        .flat_map(Map::keys)
+        .collect();
+    let reports = names.into_iter().filter_map(|name| {
+        let [before, after] = of.each_ref().map(|all| all.get(name));
+        let line = match (before, after) {
+            (Some(before), Some(after)) => {
+                let changed: BTreeSet<String> = changes(before, after).iter().map(key_of).collect();
+                if changed.is_empty() {
+                    return None;
                 }
-                (None, _) => format!("{kind} {name}: new"),
-                (Some(_), None) => format!("{kind} {name}: gone; {}", self.when_gone),
-            };
-            let mut document = json!({
-                "event": kind, "before": before.get(name), "after": after.get(name),
-            });
-            if let Some(fields) = document.as_object_mut() {
-                fields.insert(kind.to_owned(), name.as_str().into());
+                let changed: Vec<String> = changed.into_iter().collect();
+                format!("{kind} {name}: changed {}", changed.join(", "))
             }
-            Some(Report {
-                document,
-                lines: vec![line],
-            })
-        });
-        reports.collect()
-    }
-}
-
-fn written(definition: &std::sync::Arc<Definition>) -> Value {
-    json!(**definition)
+            (None, _) => format!("{kind} {name}: new"),
+            (Some(_), None) => format!("{kind} {name}: gone; {when_gone}"),
+        };
+        let document = json!({ "event": kind, kind: name, "before": before, "after": after });
+        Some(Report {
+            document,
+            lines: vec![line],
+        })
+    });
+    reports.collect()
 }
 
 /// Returns the first part of a change's key.
@@ -256,7 +217,7 @@ struct Tools {
     itself: Vec<Change>,
     /// The kind of the component.
     #[serde(skip)]
-    kind: &'static str,
+    kind: String,
 }
 
 impl Tools {
@@ -279,12 +240,7 @@ impl Tools {
                 Some(before) => own_changes(before, after),
                 None => Vec::new(),
             },
-            kind: match after.component.describes() {
-                Described::Agent(_) => "agent",
-                Described::Tools(_) => "tools",
-                Described::Trigger(_) => "trigger",
-                Described::Connector(_) => "connector",
-            },
+            kind: text(&json!(after.component.describes()), "/kind").to_owned(),
         }
     }
 
@@ -301,18 +257,13 @@ impl Tools {
 }
 
 fn own_changes(before: &Entry, after: &Entry) -> Vec<Change> {
-    match (before.component.describes(), after.component.describes()) {
-        (Described::Agent(before), Described::Agent(after)) => {
-            changes(&json!(before), &json!(after))
-        }
-        (Described::Trigger(before), Described::Trigger(after)) => {
-            changes(&json!(before), &json!(after))
-        }
-        (Described::Connector(before), Described::Connector(after)) => {
-            changes(&json!(before), &json!(after))
-        }
-        _ => Vec::new(),
+    let [before, after] = [before, after].map(|it| json!(it.component.describes()));
+    let kind = text(&after, "/kind");
+    if kind == "tools" || text(&before, "/kind") != kind {
+        return Vec::new();
     }
+    let of = |described: &Value| described.get("description").cloned().unwrap_or_default();
+    changes(&of(&before), &of(&after))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The checks of a host before it starts, its words when it listens or cannot, and its orderly end.
 
 use super::{http_egress, identity, refuse_errors};
+use crate::answer::details;
 use crate::config::{Finding, Loaded};
 use crate::failure::{Exit, Failure};
 use crate::models::gateway;
@@ -16,6 +17,18 @@ use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
+
+/// The lines on a host that is ready.
+const READY: [(&str, &str); 8] = [
+    ("  config", "{/config}"),
+    ("  data", "{/data_dir}"),
+    ("  token", "{/token_file}"),
+    ("  agents", "{/agents:list}"),
+    ("  components", "{/components:list}"),
+    ("  triggers", "{/triggers:list}"),
+    ("  connectors", "{/connectors:list}"),
+    ("  overlaid", "{/overlaid:list}"),
+];
 
 /// Says where the host is and what it serves.
 pub(super) fn announce(
@@ -45,25 +58,9 @@ pub(super) fn announce(
         "scripted_providers": scripted, "overlaid": loaded.overlaid,
     });
     terminal.result(&document, || {
-        let mut lines = vec![
-            format!(
-                "agent-host {} is ready at http://{address}",
-                env!("CARGO_PKG_VERSION")
-            ),
-            format!("  config      {}", loaded.file.display()),
-            format!("  data        {}", loaded.data_dir().display()),
-            format!("  token       {}", token_file.display()),
-            format!("  agents      {}", agents.join(", ")),
-            format!("  components  {}", components.join(", ")),
-        ];
-        for (what, names) in [("triggers  ", &triggers), ("connectors", &connectors)] {
-            if !names.is_empty() {
-                lines.push(format!("  {what}  {}", names.join(", ")));
-            }
-        }
-        if !loaded.overlaid.is_empty() {
-            lines.push(format!("  overlaid    {}", loaded.overlaid.join(", ")));
-        }
+        let version = env!("CARGO_PKG_VERSION");
+        let mut lines = vec![format!("agent-host {version} is ready at http://{address}")];
+        lines.extend(details(&document, &READY));
         lines
     });
     if !scripted.is_empty() {

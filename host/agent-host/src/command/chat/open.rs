@@ -4,13 +4,13 @@ use super::command::{Command, HELP};
 use super::question::Question;
 use super::scene::Scene;
 use super::{Awaited, Conversation};
-use crate::answer::{is_true, list, number, text};
+use crate::answer::{Row, fill, is_true, list, number, text};
 use crate::cli::Chat;
 use crate::client::{Client, Frames, Refused, code_of, segment};
 use crate::config::Loaded;
 use crate::failure::{Exit, Failure};
 use crate::invocation;
-use crate::terminal::{Shade, clean, one_line};
+use crate::terminal::{Shade, clean};
 use anyhow::anyhow;
 use domain::error_code::ErrorCode;
 use futures::{StreamExt, stream};
@@ -29,7 +29,7 @@ pub(super) async fn open_session(
     options: Chat,
 ) -> Result<Value, Failure> {
     if let Some(id) = &options.session {
-        return without_messages(client, id).await;
+        return client.session(id).await;
     }
     let agent = options.agent.unwrap_or_else(|| default_agent(loaded));
     let path = format!("/api/agents/{}/sessions", segment(&agent));
@@ -38,12 +38,6 @@ pub(super) async fn open_session(
         Ok(session) => Ok(session),
         Err(failure) => Err(point_to_current(client, loaded, &agent, failure).await),
     }
-}
-
-/// Returns a session without its messages.
-pub(super) async fn without_messages(client: &Client, id: &str) -> Result<Value, Failure> {
-    let path = format!("/api/sessions/{}?from=1&to=0", segment(id));
-    client.get(&path).await
 }
 
 /// Returns a session with its last messages.
@@ -205,24 +199,12 @@ impl Conversation<'_> {
         let path = format!("/api/agents/{}/sessions", self.agent);
         let body = json!({ "session_type": "chat" });
         let opened = self.client.post(&path, &body).await?;
-        let place = Place {
-            agent: text(&opened, "/agent_id").to_owned(),
-            session: text(&opened, "/session_id").to_owned(),
-            frames: self
-                .client
-                .follow(&stream_path(
-                    &self.agent,
-                    text(&opened, "/session_id"),
-                    Some(0),
-                ))
-                .await?,
-            position: Some(0),
-        };
+        let place = self.place(&opened, Some(0)).await?;
         self.enter(place).await
     }
 
     async fn go_to_session(&mut self, id: &str) -> Result<(), Failure> {
-        let there = without_messages(self.client, id).await?;
+        let there = self.client.session(id).await?;
         if has_ended(&there) {
             let error = anyhow!("that session has ended ({})", text(&there, "/status"));
             return Err(Failure::new(Exit::Refused, error));
@@ -262,7 +244,7 @@ impl Conversation<'_> {
     }
 
     async fn go_back(&mut self) -> Result<(), Failure> {
-        let here = without_messages(self.client, &self.session).await?;
+        let here = self.client.session(&self.session).await?;
         let switch_origin = here.pointer("/attributes/switched_from");
         let Some(switch_origin) = switch_origin.filter(|outcome| outcome.is_object()) else {
             let error = anyhow!("nobody switched to this session: there is nowhere to go back to");
@@ -300,7 +282,7 @@ impl Conversation<'_> {
     async fn enter(&mut self, place: Place) -> Result<(), Failure> {
         let is_streamed = place.position.is_some();
         let client = self.client;
-        let mut session = without_messages(client, &place.session).await?;
+        let mut session = client.session(&place.session).await?;
         let view = client
             .get(&format!("/api/agents/{}", segment(&place.agent)))
             .await?;
@@ -328,16 +310,8 @@ impl Conversation<'_> {
         let listed = self.client.definitions().await?;
         let shown = list(&listed, "/definitions").iter();
         for definition in shown.filter(|definition| is_true(definition, "/ui_visible")) {
-            let reported = text(definition, "/description");
-            let line = match reported.is_empty() {
-                true => text(definition, "/definition").to_owned(),
-                false => format!(
-                    "{}  {}",
-                    text(definition, "/definition"),
-                    one_line(reported)
-                ),
-            };
-            self.line.line(Shade::Plain, &line);
+            let row = Row::of(definition, &["{/definition}"], &["{/description}"]);
+            self.line.line(Shade::Plain, &row.line());
         }
         Ok(())
     }
@@ -347,16 +321,15 @@ impl Conversation<'_> {
         let path = format!("/api/sessions?open=true&limit={SESSIONS_SHOWN}");
         let listed = self.client.get(&path).await?;
         for group in list(&listed, "/agents") {
-            let label = one_line(text(group, "/label"));
-            let line = format!("{label} ({})", text(group, "/path"));
-            self.line.line(Shade::Plain, &line);
+            let row = Row::of(group, &["{/label} ({/path})"], &[]);
+            self.line.line(Shade::Plain, &row.line());
             for session in list(group, "/sessions") {
-                let id = text(session, "/session_id");
-                let here = if id == self.session { "*" } else { " " };
-                let words = [text(session, "/name"), text(session, "/last_snippet")];
-                let reported = words.into_iter().find(|words| !words.is_empty());
-                let line = format!("{here} {id}  {}", one_line(reported.unwrap_or_default()));
-                self.line.line(Shade::Plain, line.trim_end());
+                let is_here = text(session, "/session_id") == self.session;
+                let here = if is_here { "*" } else { " " };
+                let said = "[[{/name}]][[{!/name}{/last_snippet}]]";
+                let row = Row::default().cell(format!("{here} {}", fill(session, "{/session_id}")));
+                self.line
+                    .line(Shade::Plain, &row.notes(session, &[said]).line());
             }
         }
         if is_true(&listed, "/more") {

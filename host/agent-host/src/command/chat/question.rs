@@ -1,5 +1,6 @@
 //! A client action as a question in the terminal, and a typed line as its answer.
 
+use crate::answer::{is_true, list, text};
 use domain::approval::WIDGET;
 use domain::shown::visible;
 use serde_json::{Value, json};
@@ -32,17 +33,17 @@ impl Question {
                 .find_map(|name| props.get(*name)?.as_str())
                 .map(str::to_owned)
         };
-        let options = props
-            .get("options")
-            .or_else(|| props.get("choices"))
-            .and_then(Value::as_array);
+        let options = match list(&props, "/options") {
+            [] => list(&props, "/choices"),
+            options => options,
+        };
         let schema = action.get("response_schema").cloned().unwrap_or_default();
-        let can_be_skipped = props.get("skippable").and_then(Value::as_bool) == Some(true);
+        let can_be_skipped = is_true(&props, "/skippable");
         let answer = schema
             .pointer("/anyOf/0")
             .filter(|_| can_be_skipped)
             .cloned();
-        let is_hosts = action.get("widget_type").and_then(Value::as_str) == Some(WIDGET);
+        let is_hosts = text(action, "/widget_type") == WIDGET;
         let approves = props
             .get("call")
             .and_then(Value::as_str)
@@ -62,7 +63,7 @@ impl Question {
                 ),
                 None => prompt,
             },
-            options: options.into_iter().flatten().map(label).collect(),
+            options: options.iter().map(label).collect(),
             schema: answer.unwrap_or(schema),
             can_be_skipped,
             approves,
@@ -134,20 +135,14 @@ impl Question {
             )?;
             return Ok(json!({ name: value }));
         }
-        match self.schema.get("type").and_then(Value::as_str) {
-            Some("object" | "array") => {
-                Err(format!("type the answer as JSON that fits {}", self.schema))
-            }
+        match text(&self.schema, "/type") {
+            "object" | "array" => Err(format!("type the answer as JSON that fits {}", self.schema)),
             _ => scalar(&self.schema, line),
         }
     }
 
     fn choose(&self, line: &str) -> Result<Value, String> {
-        let number = line
-            .parse::<usize>()
-            .ok()
-            .and_then(|number| number.checked_sub(1))
-            .filter(|index| *index < self.options.len());
+        let number = self.index(line);
         let words = || {
             self.options
                 .iter()
@@ -162,21 +157,22 @@ impl Question {
                 self.options.len()
             )
         })?;
-        match self.schema.get("type").and_then(Value::as_str) {
-            Some("string") => Ok(json!(selection)),
-            Some("integer" | "number") => Ok(json!(index)),
+        match text(&self.schema, "/type") {
+            "string" => Ok(json!(selection)),
+            "integer" | "number" => Ok(json!(index)),
             _ => Ok(json!({ "index": index, "selection": selection })),
         }
     }
 
+    /// Returns the option that a number stands for.
+    fn index(&self, word: &str) -> Option<usize> {
+        let number = word.parse::<usize>().ok()?;
+        let index = number.checked_sub(1);
+        index.filter(|index| *index < self.options.len())
+    }
+
     fn choose_several(&self, line: &str) -> Result<Value, String> {
         let count = self.options.len();
-        let index = |word: &str| {
-            word.parse::<usize>()
-                .ok()
-                .and_then(|number| number.checked_sub(1))
-                .filter(|index| *index < count)
-        };
         let mut words: Vec<&str> = line
             .split([' ', ','])
             .filter(|word| !word.is_empty())
@@ -185,7 +181,8 @@ impl Question {
             return Err(format!("type numbers from 1 to {count}, or `none`"));
         }
         words.retain(|word| !word.eq_ignore_ascii_case("none"));
-        let indices: Option<BTreeSet<usize>> = words.into_iter().map(index).collect();
+        let indices: Option<BTreeSet<usize>> =
+            words.into_iter().map(|word| self.index(word)).collect();
         indices
             .map(|indices| json!({ "indices": indices }))
             .ok_or_else(|| format!("type numbers from 1 to {count}, or `none`"))
@@ -217,11 +214,7 @@ impl Question {
         let field = self
             .only_field()
             .and_then(|name| self.schema.pointer(&format!("/properties/{name}")));
-        field
-            .unwrap_or(&self.schema)
-            .get("type")
-            .and_then(Value::as_str)
-            == Some("boolean")
+        text(field.unwrap_or(&self.schema), "/type") == "boolean"
     }
 }
 
@@ -236,22 +229,22 @@ fn label(option: &Value) -> String {
 }
 
 fn scalar(schema: &Value, line: &str) -> Result<Value, String> {
-    match schema.get("type").and_then(Value::as_str) {
-        Some("boolean") => match line.to_ascii_lowercase().as_str() {
+    match text(schema, "/type") {
+        "boolean" => match line.to_ascii_lowercase().as_str() {
             "y" | "yes" | "true" => Ok(json!(true)),
             "n" | "no" | "false" => Ok(json!(false)),
             _ => Err("type y or n".to_owned()),
         },
-        Some("integer") => line
+        "integer" => line
             .parse::<i64>()
             .map(Value::from)
             .map_err(|_| "type a whole number".to_owned()),
-        Some("number") => line
+        "number" => line
             .parse::<f64>()
             .map(Value::from)
             .map_err(|_| "type a number".to_owned()),
         // Files, for one.
-        Some("array" | "object") => Err(format!(
+        "array" | "object" => Err(format!(
             "type the answer as JSON, with a field that fits {schema}"
         )),
         _ => Ok(json!(line)),

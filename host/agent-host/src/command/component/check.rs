@@ -7,7 +7,7 @@ mod tests;
 
 use super::lines::{AGENTS, Line, MODELS, Missing, Place, key_of};
 use super::{configured, described, folder_lines, wanted};
-use crate::answer::Answer;
+use crate::answer::{Answer, lines};
 use crate::command::pending::{Pending, left_behind_by};
 use crate::config::{ComponentConfig, Loaded, check as check_config};
 use crate::failure::Failure;
@@ -44,6 +44,13 @@ const OPENED_BY: [(&str, &str); 4] = [
 
 /// Runs the command, for one component or for all. One that cannot be loaded ends it, after what is
 /// known of those before.
+/// The lines on what is wrong, odd and on record.
+const FOUND: [(&str, &str); 3] = [
+    ("/errors", "  error    {}"),
+    ("/warnings", "  warning  {}"),
+    ("/recorded", "  recorded {}"),
+];
+
 pub(super) async fn run(loaded: &Loaded, named: Option<&str>) -> Result<Answer, Failure> {
     let wanted: Vec<(String, ComponentConfig)> = match named {
         Some(named) => vec![(named.to_owned(), configured(loaded, named)?)],
@@ -69,48 +76,39 @@ pub(super) async fn run(loaded: &Loaded, named: Option<&str>) -> Result<Answer, 
         };
         let faults = faults(&findings, &entry.name, &entry.grant);
         let pin = Pin::of(&entry, &admissions);
-        let statuses = statuses(&entry);
-        let imports = imports_of(&entry);
-        let lines = grant_lines(&entry, &config, &statuses);
+        let place = Place::in_config(loaded, &entry.name);
+        let Review {
+            statuses,
+            imports,
+            mut document,
+            lines: reviewed,
+        } = review(&entry, &config, &place);
         let mut warnings = undeclared(&imports, &statuses);
         warnings.extend(about_content(&findings, &entry.name));
-        let recorded = refusals.of(&entry.name);
-        let place = Place::in_config(loaded, &entry.name);
         tally.count(&statuses, &warnings, &faults);
-        let code = entry.component.digest();
-        let mut document = document(
-            &entry.name,
-            &code.reference(),
-            &statuses,
-            &lines,
-            &imports,
-            loaded.is_toml(),
-        );
         if let Some(fields) = document.as_object_mut() {
             fields.extend([
                 ("pinned".to_owned(), json!(pin.is_pinned)),
                 ("replaces".to_owned(), json!(pin.replaces())),
                 ("warnings".to_owned(), json!(warnings)),
-                ("recorded".to_owned(), json!(recorded)),
+                ("recorded".to_owned(), json!(refusals.of(&entry.name))),
                 ("errors".to_owned(), json!(faults)),
             ]);
             fields.extend(manifest_fields(&entry));
         }
-        let head = format!("{}@{}", entry.name, code.short());
-        answer.documents.push(document);
+        let code = entry.component.digest().short();
         answer.lines.extend(
-            std::iter::once(head)
+            std::iter::once(format!("{}@{code}", entry.name))
                 .chain(pin_lines(&pin, &entry, loaded, running.as_ref()))
                 .chain(at_the_edge(&entry))
                 .chain(destructive(&entry, loaded))
                 .chain(folder_lines(&entry.grant))
                 .chain(wanted::describe(&entry.component))
-                .chain(report_lines(&place, &statuses, &lines, &imports))
+                .chain(reviewed)
                 .chain(places(&entry))
-                .chain(faults.iter().map(|fault| format!("  error    {fault}")))
-                .chain(warnings.iter().map(|it| format!("  warning  {it}")))
-                .chain(recorded.iter().map(|line| format!("  recorded {line}"))),
+                .chain(lines(&document, &FOUND)),
         );
+        answer.documents.push(document);
     }
     Ok(answer.failing(tally.failure()))
 }
@@ -169,6 +167,8 @@ fn places(entry: &Entry) -> Option<String> {
 
 /// The status of a component under its grant.
 pub(crate) struct Review {
+    statuses: Vec<Reviewed>,
+    imports: Vec<Import>,
     /// Capabilities and imports, each with its status, and the lines that grant what is refused.
     pub(crate) document: Value,
     /// The same for people.
@@ -181,16 +181,12 @@ pub(crate) fn review(entry: &Entry, config: &ComponentConfig, place: &Place) -> 
     let imports = imports_of(entry);
     let lines = grant_lines(entry, config, &statuses);
     let code = entry.component.digest().reference();
+    let is_toml = place.is_toml();
     Review {
-        document: document(
-            &entry.name,
-            &code,
-            &statuses,
-            &lines,
-            &imports,
-            place.is_toml(),
-        ),
+        document: document(&entry.name, &code, &statuses, &lines, &imports, is_toml),
         lines: report_lines(place, &statuses, &lines, &imports),
+        statuses,
+        imports,
     }
 }
 

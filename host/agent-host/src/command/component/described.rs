@@ -1,10 +1,11 @@
 //! The self-descriptions of components, for people.
 
-use super::{enum_text, seen};
+use super::seen;
+use crate::answer::word;
 use domain::connector::Abilities;
 use domain::tool::ToolDefinition;
 use runtime::{AgentDescription, ConnectorDescription, Described, TriggerDescription};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Returns its kind and what it is for, on one line.
 pub(super) fn brief(described: &Described) -> String {
@@ -65,7 +66,7 @@ fn of_tool(tool: &ToolDefinition) -> String {
         "  tool     {}: {} ({}{destroys}{needs})",
         tool.name,
         seen(&tool.description),
-        enum_text(&json!(tool.effect))
+        word(&tool.effect)
     )
 }
 

@@ -10,7 +10,7 @@ mod calls;
 use super::configured;
 use super::lines::{Line, Place, RefusedEntry};
 use super::needs::Needs;
-use crate::answer::Answer;
+use crate::answer::{Answer, lines};
 use crate::cli::Suggest;
 use crate::config::{ComponentConfig, Loaded};
 use crate::failure::{Exit, Failure};
@@ -75,7 +75,9 @@ pub(super) async fn run(loaded: &Loaded, what: &Suggest) -> Result<Answer, Failu
         needs,
         failed,
     };
-    let answer = Answer::new(report.document(), report.describe());
+    let document = report.document();
+    let lines = report.describe(&document);
+    let answer = Answer::new(document, lines);
     Ok(answer.notice((calls.without_arguments > 0).then(|| {
         format!(
             "{} calls were left out: they were refused before they began, and their arguments are \
@@ -108,6 +110,9 @@ async fn run_all(
     Ok(failed)
 }
 
+/// The lines of the least grant.
+const LEAST: [(&str, &str); 2] = [("/block", "  {}"), ("", "[[{!/lines}  nothing]]")];
+
 impl Report<'_> {
     /// Returns the document for programs.
     fn document(&self) -> Value {
@@ -129,41 +134,21 @@ impl Report<'_> {
     }
 
     /// Returns the lines for people.
-    fn describe(&self) -> Vec<String> {
-        let head = head(self.calls.kept.len(), self.component);
-        let least = self.place.describe(&self.lines).into_iter();
-        let nothing = self.lines.is_empty().then(|| "nothing".to_owned());
-        let granted = self.needs.granted_although_refused();
-        let granted = (!granted.is_empty()).then(|| {
-            format!(
-                "only ever refused, so see whether it is meant: {}",
-                granted.join(", ")
-            )
-        });
-        let refused = (!self.refused.is_empty()).then(|| {
-            let name = self.component;
-            format!("refused; add to these lists of components.{name} only what is meant:")
-        });
+    fn describe(&self, document: &Value) -> Vec<String> {
+        let mut described = vec![head(self.calls.kept.len(), self.component)];
+        described.extend(lines(document, &LEAST));
+        let granted = json!({ "granted": self.needs.granted_although_refused() });
+        let only = "[[only ever refused, so see whether it is meant: {/granted:list}]]";
+        described.extend(lines(&granted, &[("", only)]));
+        let only = "[[{?/refused}refused; add to these lists of components.{/component} only what \
+                    is meant:]]";
+        described.extend(lines(document, &[("", only)]));
         let entries = self.refused.iter();
-        let entries = entries.map(|entry| format!("  {}", entry.text(self.place.is_toml())));
-        let notes = self
-            .needs
-            .notes()
-            .into_iter()
-            .map(|it| format!("note: {it}"));
-        let failed = self
-            .failed
-            .iter()
-            .map(|(reason, times)| failed_here(reason, *times));
-        let indented = least.chain(nothing).map(|line| format!("  {line}"));
-        std::iter::once(head)
-            .chain(indented)
-            .chain(granted)
-            .chain(refused)
-            .chain(entries)
-            .chain(notes)
-            .chain(failed)
-            .collect()
+        described.extend(entries.map(|it| format!("  {}", it.text(self.place.is_toml()))));
+        described.extend(lines(document, &[("/notes", "note: {}")]));
+        let failed = self.failed.iter();
+        described.extend(failed.map(|(reason, times)| failed_here(reason, *times)));
+        described
     }
 }
 

@@ -8,11 +8,10 @@ use super::lines::{
     APART, Line, Missing, bucket, bucket_with, directory, folder_with, private_addresses, requests,
     shared_by,
 };
+use crate::answer::word;
 use crate::config::ComponentConfig;
 use domain::egress::{AddressRange, EgressGrant, Host, HostPattern, Method};
-use domain::grant::{
-    Access, BucketGrant, BucketScope, DirectoryGrant, Grant, SecretGrant, SecretSlot,
-};
+use domain::grant::{BucketGrant, BucketScope, DirectoryGrant, Grant, SecretGrant, SecretSlot};
 use domain::manifest::{Manifest, WantedFolder, WantedSecret, Wants};
 use runtime::{Component, Described};
 use serde_json::{Value, json};
@@ -64,7 +63,7 @@ fn reasons(wants: &Wants) -> Vec<String> {
         format!(
             "a folder at {} ({}{}): {}",
             want.at,
-            written(want.access),
+            word(&want.access),
             whose(want.scope),
             want.reason
         )
@@ -73,7 +72,7 @@ fn reasons(wants: &Wants) -> Vec<String> {
         format!(
             "the bucket {} ({}{}): {}",
             want.bucket,
-            written(want.access),
+            word(&want.access),
             whose(want.scope),
             want.reason
         )
@@ -89,17 +88,11 @@ fn reasons(wants: &Wants) -> Vec<String> {
 
 /// Returns which calls share what is wanted, where the component says so.
 fn whose(scope: Option<BucketScope>) -> String {
-    let written = |scope| json!(scope).as_str().unwrap_or_default().to_owned();
     let reported = scope.map(|scope| match scope {
         BucketScope::Component => ", one for all".to_owned(),
-        scope => format!(", one for each {}", written(scope)),
+        scope => format!(", one for each {}", word(&scope)),
     });
     reported.unwrap_or_default()
-}
-
-/// Returns an access as it is written.
-fn written(access: Access) -> String {
-    json!(access).as_str().unwrap_or_default().to_owned()
 }
 
 /// Returns the lines that grant a component what it would like, beside what it is granted.

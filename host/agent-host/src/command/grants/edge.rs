@@ -1,20 +1,75 @@
 //! `grants explain --trigger` and `grants explain --connector`: what the calls of a trigger's or a
 //! connector's component are bound to, and on whose behalf they lead to turns.
 
-use crate::answer::Answer;
+use crate::answer::{self, Answer, fill, lines};
 use crate::command::component::granted;
 use crate::config::{Loaded, meant};
 use crate::failure::{Exit, Failure};
 use crate::serve::load_catalogue;
 use anyhow::anyhow;
 use broker::{Catalogue, Entry};
-use domain::connector::{ConnectorSpec, DIRECT, Groups, UnknownSender};
+use domain::connector::{DIRECT, Groups, UnknownSender};
 use domain::grant::Grant;
-use domain::trigger::{TriggerKind, TriggerSpec, TriggerTarget};
+use domain::trigger::{TriggerKind, TriggerTarget};
 use serde_json::json;
 
 /// The bounds of every call of a trigger.
 const NOTHING: &str = "the log, a frozen clock and seeded randomness, and nothing else";
+
+/// A target in words.
+const TARGET: &str = "[[the agent {/agent}]][[the session {/session}]][[the turn {/turn}]]\
+                      [[the agent at {/path}]][[the persona {/persona}]]\
+                      [[{?/smart}the thread on the same topic]]";
+/// The lines on a trigger, before its further targets.
+const TRIGGER: [(&str, &str); 4] = [
+    ("", "the trigger {/trigger} calls {/component}@{/code:32}"),
+    ("", "  the call is bound to"),
+    ("/bound_to", "    {}"),
+    (
+        "/folder",
+        "  the host looks at the folder `{}`, and the call is told names and sizes",
+    ),
+];
+/// The lines on the turns that it leads to.
+const TURNS: [(&str, &str); 2] = [
+    (
+        "/user",
+        "  they are said for {}, and their turns may do what those of {} may",
+    ),
+    (
+        "",
+        "[[{?/untrusted}  they are untrusted, and so is all that comes of them]]",
+    ),
+];
+/// The lines on a connector, before others than its users.
+const CONNECTOR: [(&str, &str); 5] = [
+    (
+        "",
+        "the connector {/connector} calls {/component}@{/code:32}",
+    ),
+    ("", "  the calls are bound to"),
+    ("/bound_to", "    {}"),
+    (
+        "",
+        "[[{?/verified}  the host verifies each call of the service before it is read]]",
+    ),
+    (
+        "",
+        "  a sender with a key of {/connector} is its user, who talks with {/agent} at \
+         /<user>/{/connector}",
+    ),
+];
+/// The lines on a connector that is the host's own chat.
+const OWN_CHAT: [(&str, &str); 2] = [
+    (
+        "",
+        "the connector {/connector} is the host's own chat for web pages",
+    ),
+    (
+        "",
+        "  each visitor is a user of their own, who talks with {/agent}",
+    ),
+];
 
 /// Explains a trigger of the configuration.
 pub(super) async fn trigger(loaded: &Loaded, name: &str) -> Result<Answer, Failure> {
@@ -26,39 +81,22 @@ pub(super) async fn trigger(loaded: &Loaded, name: &str) -> Result<Answer, Failu
     };
     let catalogue = load_catalogue(loaded).await?;
     let entry = entry(&catalogue, spec.component())?;
-    let outside = is_from_outside(&spec.on);
+    let folder = match &spec.on {
+        TriggerKind::Files(files) => Some(&files.folder),
+        _ => None,
+    };
     let document = json!({
         "trigger": name, "component": entry.name, "code": entry.component.digest().reference(),
         "kind": spec.on.key(), "user": spec.user, "target": spec.target, "targets": spec.targets,
-        "untrusted": outside, "bound_to": [NOTHING],
+        "untrusted": is_from_outside(&spec.on), "bound_to": [NOTHING], "folder": folder,
     });
-    Ok(Answer::new(document, trigger_lines(name, spec, entry)))
-}
-
-fn trigger_lines(name: &str, spec: &TriggerSpec, entry: &Entry) -> Vec<String> {
-    let user = spec.user.as_ref().map(ToString::to_string);
-    let user = user.unwrap_or_default();
-    let mut lines = vec![
-        format!("the trigger {name} calls {}", code(entry)),
-        "  the call is bound to".to_owned(),
-        format!("    {NOTHING}"),
-    ];
-    if let TriggerKind::Files(files) = &spec.on {
-        lines.push(format!(
-            "  the host looks at the folder `{}`, and the call is told names and sizes",
-            files.folder
-        ));
-    }
+    let mut lines = lines(&document, &TRIGGER);
     lines.push(format!("  its messages go to {}", target(&spec.target)));
     let further = spec.targets.iter();
-    lines.extend(further.map(|(name, it)| format!("    or, as `{name}`, to {}", target(it))));
-    lines.push(format!(
-        "  they are said for {user}, and their turns may do what those of {user} may"
-    ));
-    if is_from_outside(&spec.on) {
-        lines.push("  they are untrusted, and so is all that comes of them".to_owned());
-    }
-    lines
+    let further = further.map(|(name, it)| format!("    or, as `{name}`, to {}", target(it)));
+    lines.extend(further);
+    lines.extend(answer::lines(&document, &TURNS));
+    Ok(Answer::new(document, lines))
 }
 
 /// Returns whether trigger events of a kind bring what somebody outside wrote.
@@ -71,14 +109,7 @@ fn is_from_outside(kind: &TriggerKind) -> bool {
 
 /// Returns a target in words.
 fn target(target: &TriggerTarget) -> String {
-    match target {
-        TriggerTarget::Agent { agent } => format!("the agent {agent}"),
-        TriggerTarget::Session { session } => format!("the session {session}"),
-        TriggerTarget::Turn { turn } => format!("the turn {turn}"),
-        TriggerTarget::Path { path } => format!("the agent at {path}"),
-        TriggerTarget::Persona { persona } => format!("the persona {persona}"),
-        TriggerTarget::Smart { .. } => "the thread on the same topic".to_owned(),
-    }
+    fill(&json!(target), TARGET)
 }
 
 /// Explains a connector of the configuration.
@@ -92,14 +123,7 @@ pub(super) async fn connector(loaded: &Loaded, name: &str) -> Result<Answer, Fai
     if spec.component == DIRECT {
         let bounds = ["the host itself: it has no component"];
         let document = json!({ "connector": name, "agent": spec.agent, "bound_to": bounds });
-        let lines = [
-            format!("the connector {name} is the host's own chat for web pages"),
-            format!(
-                "  each visitor is a user of their own, who talks with {}",
-                spec.agent
-            ),
-        ];
-        return Ok(Answer::new(document, lines));
+        return Ok(Answer::told(document, |it| lines(it, &OWN_CHAT)));
     }
     let catalogue = load_catalogue(loaded).await?;
     let entry = entry(&catalogue, &spec.component)?;
@@ -107,41 +131,26 @@ pub(super) async fn connector(loaded: &Loaded, name: &str) -> Result<Answer, Fai
         "connector": name, "component": entry.name, "code": entry.component.digest().reference(),
         "agent": spec.agent, "intake": spec.intake().as_str(), "unknown": spec.unknown.as_str(),
         "groups": spec.groups.as_str(), "bound_to": bound_to(entry),
+        "untrusted": spec.untrusted, "verified": spec.webhook.is_some(),
     });
-    Ok(Answer::new(document, connector_lines(name, spec, entry)))
-}
-
-fn connector_lines(name: &str, spec: &ConnectorSpec, entry: &Entry) -> Vec<String> {
-    let mut lines = vec![
-        format!("the connector {name} calls {}", code(entry)),
-        "  the calls are bound to".to_owned(),
-    ];
-    let bounds = bound_to(entry).into_iter();
-    lines.extend(bounds.map(|bound| format!("    {bound}")));
-    if spec.webhook.is_some() {
-        lines.push("  the host verifies each call of the service before it is read".to_owned());
-    }
-    lines.push(format!(
-        "  a sender with a key of {name} is its user, who talks with {} at /<user>/{name}",
-        spec.agent
-    ));
-    lines.push(match spec.unknown {
-        UnknownSender::Ignore => "  others are not heard".to_owned(),
-        UnknownSender::Refuse => "  others are told that they are not known".to_owned(),
+    let others = match spec.unknown {
+        UnknownSender::Ignore => "  others are not heard",
+        UnknownSender::Refuse => "  others are told that they are not known",
         UnknownSender::Pair => {
-            "  others get a code, with which the operator or a user says who they are".to_owned()
+            "  others get a code, with which the operator or a user says who they are"
         }
-    });
-    if spec.untrusted {
-        lines.push("  all messages are untrusted, whoever sends them".to_owned());
-    }
-    lines.push(match spec.groups {
-        Groups::Ignore => "  groups are not heard".to_owned(),
-        Groups::Bound => {
-            "  a group with a key is a user of its own, whose words are untrusted".to_owned()
-        }
-    });
-    lines
+    };
+    let groups = match spec.groups {
+        Groups::Ignore => "  groups are not heard",
+        Groups::Bound => "  a group with a key is a user of its own, whose words are untrusted",
+    };
+    let untrusted = "[[{?/untrusted}  all messages are untrusted, whoever sends them]]";
+    let mut lines = lines(&document, &CONNECTOR);
+    lines.extend(answer::lines(
+        &document,
+        &[("", others), ("", untrusted), ("", groups)],
+    ));
+    Ok(Answer::new(document, lines))
 }
 
 /// Returns what the calls of a connector's component may use. It has no use for other grants.
@@ -162,11 +171,6 @@ fn bound_to(entry: &Entry) -> Vec<String> {
 fn entry<'a>(catalogue: &'a Catalogue, component: &str) -> Result<&'a Entry, Failure> {
     let found = catalogue.entry(component).map(|entry| &**entry);
     found.ok_or_else(|| Failure::new(Exit::Usage, anyhow!("there is no component `{component}`")))
-}
-
-/// Returns a component with its code.
-fn code(entry: &Entry) -> String {
-    format!("{}@{}", entry.name, entry.component.digest().short())
 }
 
 fn unknown(what: &str, name: &str, known: &[&str]) -> Failure {

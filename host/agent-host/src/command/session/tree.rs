@@ -1,14 +1,11 @@
 //! `session tree` and `session diff`: the tree of turns, for people.
 
 use super::path_of;
-use crate::answer::{Answer, list, text};
+use crate::answer::{Answer, Row, fill, list, set_in, text};
 use crate::client::{Client, segment};
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-
-/// Digits of a turn's id that are shown.
-const ID_DIGITS: usize = 12;
 
 /// Shows the tree that a session is a branch of.
 pub(super) async fn tree(client: &Client, id: &str) -> Result<Answer, Failure> {
@@ -24,9 +21,7 @@ pub(super) async fn tree(client: &Client, id: &str) -> Result<Answer, Failure> {
 /// Shows where two threads part.
 pub(super) async fn diff(client: &Client, a: &str, b: &str) -> Result<Answer, Failure> {
     let path = format!("{}/diff?with={}", path_of(client, a).await?, segment(b));
-    let parting = client.get(&path).await?;
-    let lines = side_by_side(&parting);
-    Ok(Answer::new(parting, lines))
+    Ok(Answer::told(client.get(&path).await?, side_by_side))
 }
 
 /// A tree, one turn a line. A thread goes straight down; where it forks, each branch is set in.
@@ -59,7 +54,6 @@ fn drawn(turns: &[Value], here: &str) -> Vec<String> {
 }
 
 fn line(turn: &Value, here: &str) -> String {
-    let id: String = text(turn, "/turn_id").chars().take(ID_DIGITS).collect();
     let labels = list(turn, "/sessions").iter().map(|label| {
         let session = text(label, "/session_id");
         let mark = if session == here { "*" } else { "" };
@@ -69,35 +63,20 @@ fn line(turn: &Value, here: &str) -> String {
         }
     });
     let labels: Vec<String> = labels.collect();
-    let labels = if labels.is_empty() {
-        String::new()
-    } else {
-        format!("  <- {}", labels.join(", "))
-    };
-    format!(
-        "{id}  {}  {}{labels}",
-        text(turn, "/end"),
-        text(turn, "/text")
-    )
+    let labels = (!labels.is_empty()).then(|| format!("<- {}", labels.join(", ")));
+    let cells = ["{/turn_id:12}", "{/end}", "{/text}"];
+    Row::of(turn, &cells, &[]).note(labels).line()
 }
 
 fn side_by_side(parting: &Value) -> Vec<String> {
-    let mut lines = match text(parting, "/common_turn_id") {
-        "" => vec!["nothing in common".to_owned()],
-        common => vec![format!("in common up to turn {common}")],
-    };
+    let head = "[[in common up to turn {/common_turn_id}]][[{!/common_turn_id}nothing in common]]";
+    let mut lines = vec![fill(parting, head)];
     for (mark, side) in [("-", "/only_here"), ("+", "/only_there")] {
         for turn in list(parting, side) {
             lines.push(format!("{mark} turn {}", text(turn, "/turn_id")));
             for said in list(turn, "/messages") {
-                let mut words = text(said, "/text").lines();
-                lines.push(format!(
-                    "{mark}   {}: {}",
-                    text(said, "/role"),
-                    words.next().unwrap_or_default()
-                ));
-                // What goes over lines is set in: no line of it passes for something else.
-                lines.extend(words.map(|line| format!("{mark}     | {line}")));
+                let head = format!("{mark}   {}: ", text(said, "/role"));
+                lines.extend(set_in(&head, text(said, "/text"), mark));
             }
         }
     }

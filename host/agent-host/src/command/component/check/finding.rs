@@ -54,9 +54,7 @@ pub(super) fn faults(findings: &[Finding], component: &str, grant: &Grant) -> Ve
     let errors = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Error && is_about(&finding.key));
-    errors
-        .map(|finding| format!("{}: {}", finding.key, finding.message))
-        .collect()
+    errors.map(Finding::without_severity).collect()
 }
 
 /// Returns the warnings about the buckets and folders of a component, each as a whole: what would
