@@ -81,7 +81,8 @@ impl<'a> Project<'a> {
 
     /// Returns the folders with its templates, the most general first.
     fn folders(&self) -> [String; 3] {
-        let (kind, language) = (word_of(&self.kind), word_of(&self.language));
+        let kind = word_of(&self.kind);
+        let language = word_of(&self.language);
         [
             format!("{TEMPLATES}{kind}/"),
             format!("{TEMPLATES}{language}/"),
