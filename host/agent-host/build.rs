@@ -6,7 +6,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The carried files and folders, by their paths from the repository's root.
-const CARRIED: [&str; 10] = [
+const EMBEDDED: [&str; 10] = [
     "host/agent-host/src/new/templates",
     "host/agent-host/src/new/wasi",
     "rust-toolchain.toml",
@@ -24,13 +24,13 @@ const LEFT_OUT: [&str; 2] = ["frozen", "tests.rs"];
 fn main() -> Result<(), Box<dyn Error>> {
     let root = fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))?;
     let mut list = String::new();
-    for path in CARRIED {
+    for path in EMBEDDED {
         let place = root.join(path);
         writeln!(io::stdout(), "cargo::rerun-if-changed={}", place.display())?;
         add(&root, path, &mut list)?;
     }
     let out = env::var_os("OUT_DIR").ok_or("cargo names no folder")?;
-    fs::write(Path::new(&out).join("carried.rs"), format!("&[{list}]"))?;
+    fs::write(Path::new(&out).join("embedded.rs"), format!("&[{list}]"))?;
     Ok(())
 }
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn add(root: &Path, path: &str, list: &mut String) -> Result<(), Box<dyn Error>> {
     let place = root.join(path);
     if place.is_file() {
-        *list += &format!("Carried {{ path: {path:?}, bytes: include_bytes!({place:?}) }},\n");
+        *list += &format!("EmbeddedFile {{ path: {path:?}, bytes: include_bytes!({place:?}) }},\n");
         return Ok(());
     }
     let names = fs::read_dir(place)?.map(|entry| Ok(entry?.file_name()));

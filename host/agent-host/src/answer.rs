@@ -51,7 +51,7 @@ impl Answer {
     }
 
     /// Makes an answer that reads as these lines of it.
-    pub(crate) fn told(document: Value, lines: impl FnOnce(&Value) -> Vec<String>) -> Self {
+    pub(crate) fn describing(document: Value, lines: impl FnOnce(&Value) -> Vec<String>) -> Self {
         let lines = lines(&document);
         Self::new(document, lines)
     }
@@ -351,7 +351,7 @@ fn padded(text: &str, form: &str) -> String {
 }
 
 /// Returns the word that a value is written as.
-pub(crate) fn word(value: &impl Serialize) -> String {
+pub(crate) fn serialized(value: &impl Serialize) -> String {
     serde_json::to_value(value).map_or_else(|_| String::new(), |word| shown(&word))
 }
 

@@ -176,7 +176,7 @@ pub(super) async fn prompt(client: &Client, what: Prompt) -> Result<Answer, Fail
     if let Some(session) = session {
         path = format!("{path}?session={}", segment(&session));
     }
-    Ok(Answer::told(client.get(&path).await?, lines))
+    Ok(Answer::describing(client.get(&path).await?, lines))
 }
 
 /// Returns the lines of a prompt: each part and each tool under its name and its tokens.

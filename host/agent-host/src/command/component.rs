@@ -11,7 +11,7 @@ pub(crate) use check::review;
 pub(crate) use lines::Place;
 pub(super) use lines::{Line, Missing};
 
-use crate::answer::{Answer, Row, lines, table, word};
+use crate::answer::{Answer, Row, lines, serialized, table};
 use crate::cli::Component;
 use crate::config::locations::state_dir;
 use crate::config::{BUILT_INS, ComponentConfig, LimitsConfig, Loaded};
@@ -264,7 +264,7 @@ pub(super) fn granted(grant: &Grant) -> Vec<String> {
             "{} at {} ({}{bounded}){}",
             folder.path.display(),
             folder.at,
-            word(&folder.access),
+            serialized(&folder.access),
             whose_folder(folder)
         )
     });

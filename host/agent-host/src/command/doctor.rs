@@ -5,7 +5,7 @@
 
 mod host;
 
-use crate::answer::{Answer, size, word};
+use crate::answer::{Answer, serialized, size};
 use crate::cli::Doctor;
 use crate::command::pending::{Pending, found_in};
 use crate::config::{Loaded, Severity};
@@ -150,7 +150,7 @@ impl Finding {
     /// Returns its lines: the first says what it is, the second how to mend it.
     fn lines(&self) -> Vec<String> {
         let Self { name, message, .. } = self;
-        let grade = word(&self.grade);
+        let grade = serialized(&self.grade);
         let first = format!("{grade:<5} {name:<14} {message}");
         let fix = self.fix.iter().map(|fix| format!("{:<21}fix: {fix}", ""));
         std::iter::once(first).chain(fix).collect()

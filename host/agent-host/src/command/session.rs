@@ -69,7 +69,7 @@ pub(super) async fn run(loaded: &Loaded, what: Session) -> Result<Answer, Failur
             let range = [("from", from), ("to", to)];
             let range = range.map(|(name, value)| (name, value.map(|it| it.to_string())));
             let path = query(&format!("/api/sessions/{}", segment(&id)), range);
-            Answer::told(client.get(&path).await?, session_lines)
+            Answer::describing(client.get(&path).await?, session_lines)
         }
         Session::Stats { id } => {
             let path = format!("{}/stats", path_of(client, &id).await?);
@@ -229,7 +229,7 @@ async fn cancel(
     }
     let path = format!("{session}/cancel");
     let cancelled = client.post(&path, &json!({ "waiting": waiting })).await?;
-    Ok(Answer::told(cancelled, |it| lines(it, &CANCELLED)))
+    Ok(Answer::describing(cancelled, |it| lines(it, &CANCELLED)))
 }
 
 fn hit(hit: &Value) -> Row {

@@ -72,7 +72,10 @@ const RELOADED: [(&str, &str); 6] = [
 
 /// Runs the command.
 pub(super) async fn run(client: &Client) -> Result<Answer, Failure> {
-    Ok(Answer::told(client.get("/api/status").await?, status_lines))
+    Ok(Answer::describing(
+        client.get("/api/status").await?,
+        status_lines,
+    ))
 }
 
 fn status_lines(status: &Value) -> Vec<String> {

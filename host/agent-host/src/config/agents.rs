@@ -411,8 +411,8 @@ mod tests {
             [
                 "personas[0].agent",
                 "personas[0].users[1]",
-                "personas[0].toolDenylist[0]",
-                "personas[1].id"
+                "personas[1].id",
+                "personas[0].toolDenylist[0]"
             ]
         );
     }

@@ -7,7 +7,7 @@ use domain::user::RESERVED_WORDS;
 
 /// A file of the repository.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Carried {
+pub(super) struct EmbeddedFile {
     /// Its path from the repository's root.
     pub(super) path: &'static str,
     /// Its content.
@@ -15,18 +15,18 @@ pub(super) struct Carried {
 }
 
 /// All of them, as `build.rs` has found them.
-const CARRIED: &[Carried] = include!(concat!(env!("OUT_DIR"), "/carried.rs"));
+const EMBEDDED: &[EmbeddedFile] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
 /// The declaration of a file of unit tests, which is not carried.
 const TESTS: &str = "#[cfg(test)]\nmod tests;\n";
 
 /// Returns the files whose paths begin so, each with the rest of its path.
-pub(super) fn below(folder: &str) -> impl Iterator<Item = (&'static str, &'static Carried)> {
-    let files = CARRIED.iter();
+pub(super) fn below(folder: &str) -> impl Iterator<Item = (&'static str, &'static EmbeddedFile)> {
+    let files = EMBEDDED.iter();
     files.filter_map(move |file| Some((file.path.strip_prefix(folder)?, file)))
 }
 
-impl Carried {
+impl EmbeddedFile {
     /// Returns it as text.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(self.bytes).into_owned()

@@ -5,7 +5,7 @@
 //! the others in `templates/LANGUAGE/KIND`, at their places in a project. Files with [`PARTS`] for
 //! names are parts of other files.
 
-use super::embedded::{Carried, below};
+use super::embedded::{EmbeddedFile, below};
 use super::{Kind, Language};
 use crate::cli::word_of;
 use crate::terminal::quoted;
@@ -81,7 +81,8 @@ impl<'a> Project<'a> {
 
     /// Returns the folders with its templates, the most general first.
     fn folders(&self) -> [String; 3] {
-        let (kind, language) = (word_of(&self.kind), word_of(&self.language));
+        let kind = word_of(&self.kind);
+        let language = word_of(&self.language);
         [
             format!("{TEMPLATES}{kind}/"),
             format!("{TEMPLATES}{language}/"),
@@ -107,11 +108,11 @@ impl<'a> Project<'a> {
             });
         let wit = below("").filter(|(path, _)| path.starts_with("wit/"));
         let wit = wit.map(|(path, file)| ProjectFile::new(path, file.in_project()));
-        filled.chain(wit).chain(self.carried()).collect()
+        filled.chain(wit).chain(self.embedded()).collect()
     }
 
     /// Returns the carried files that are no templates of a project in its language.
-    fn carried(&self) -> Vec<ProjectFile> {
+    fn embedded(&self) -> Vec<ProjectFile> {
         let mut files = match self.language {
             // Crates bring the imports of a component in Rust.
             Language::Rust => return sdk(),
@@ -126,7 +127,7 @@ impl<'a> Project<'a> {
 
     /// Returns the next three commands, the last one with this word for the program.
     pub(super) fn next(&self, host: &str) -> [String; 3] {
-        let LanguageWords { first, build, .. } = self.language.words();
+        let LanguageWords { first, build, .. } = self.language.wording();
         // The builds in these languages call the program by its name.
         let path = match (self.language, self.program) {
             (Language::Rust, _) | (_, None) => "",
@@ -158,8 +159,8 @@ impl<'a> Project<'a> {
 
     /// Returns a template's text with the words of this project.
     fn filled(&self, text: &str) -> String {
-        let kind = self.kind.words();
-        let language = self.language.words();
+        let kind = self.kind.wording();
+        let language = self.language.wording();
         let folder = self
             .program
             .and_then(Path::parent)
@@ -219,7 +220,7 @@ impl Kind {
             .collect()
     }
 
-    fn words(self) -> KindWords {
+    fn wording(self) -> KindWords {
         let (opening, unit) = match self {
             Self::Tool => (
                 "A tool, which counts the words of a text until you write its own work,",
@@ -251,7 +252,7 @@ struct LanguageWords {
 }
 
 impl Language {
-    fn words(self) -> LanguageWords {
+    fn wording(self) -> LanguageWords {
         match self {
             Self::Rust => LanguageWords {
                 name: "Rust",
@@ -308,7 +309,7 @@ fn wasi() -> impl Iterator<Item = ProjectFile> {
 
 /// Returns the SDK, with the compiler and the versions of crates that it is tested with.
 fn sdk() -> Vec<ProjectFile> {
-    let file = |(path, file): (&str, &Carried)| match path {
+    let file = |(path, file): (&str, &EmbeddedFile)| match path {
         "sdk/Cargo.lock" => Some(ProjectFile::new("Cargo.lock", file.bytes)),
         "scripts/guest-toolchain" => Some(ProjectFile {
             is_run: true,

@@ -1,6 +1,6 @@
 //! Tests of projects as they are made and written; `tests/tests/all/new_project.rs` builds them.
 
-use super::embedded::below as carried_below;
+use super::embedded::below as embedded_below;
 use super::project::{Project, ProjectFile};
 use super::{Kind, Language, New, no_template, write};
 use clap::ValueEnum;
@@ -31,7 +31,7 @@ fn below(folder: &str, wanted: &dyn Fn(&str) -> bool) -> BTreeSet<String> {
 }
 
 fn embedded(folder: &str) -> BTreeSet<String> {
-    let paths = carried_below("").map(|(path, _)| path.to_owned());
+    let paths = embedded_below("").map(|(path, _)| path.to_owned());
     paths.filter(|path| path.starts_with(folder)).collect()
 }
 
@@ -62,7 +62,7 @@ fn the_program_carries_the_whole_sdk_and_interface_without_tests() {
 #[test]
 fn modules_of_the_carried_sdk_are_all_there() {
     let sdk = embedded("sdk/");
-    let sources = carried_below("").filter(|(path, _)| sdk.contains(*path));
+    let sources = embedded_below("").filter(|(path, _)| sdk.contains(*path));
     for (path, file) in sources.filter(|(path, _)| path.ends_with(".rs")) {
         let text = file.in_project();
         let modules = text.lines().filter_map(|line| {
@@ -190,7 +190,7 @@ fn a_world_of_an_authors_own_resolves_as_the_pages_tell_to_write_it() {
 /// A released version of the interface never changes, so equal versions mean equal interfaces.
 #[test]
 fn the_bindings_for_c_are_those_of_the_present_interface() {
-    let (_, worlds) = carried_below("wit/worlds.wit").next().unwrap();
+    let (_, worlds) = embedded_below("wit/worlds.wit").next().unwrap();
     let worlds = worlds.text();
     let package = worlds.lines().next().unwrap();
     let version = package.split(['@', ';']).nth(1).unwrap();

@@ -1,7 +1,7 @@
 //! The file with sample calls of a tool component, and what they expect.
 
 use super::call::BucketTexts;
-use crate::answer::word;
+use crate::answer::serialized;
 use crate::failure::{Exit, Failure};
 use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize};
@@ -230,8 +230,8 @@ impl Expected {
         if self.outcome != seen.ending {
             return vec![format!(
                 "it ends as `{}` instead of `{}`: {shown}",
-                word(&seen.ending),
-                word(&self.outcome)
+                serialized(&seen.ending),
+                serialized(&self.outcome)
             )];
         }
         let mut differences = Vec::new();

@@ -3,7 +3,7 @@
 //! stderr, in most languages the reason of its trap.
 
 use super::cases::shown;
-use crate::answer::word;
+use crate::answer::serialized;
 use domain::operation::CallUsage;
 use domain::shown::visible;
 use runtime::{IMPORTS, LoadError, LogLine};
@@ -27,7 +27,7 @@ pub(crate) enum Severity {
 impl Severity {
     fn counted(self, count: usize) -> String {
         let plural = if count == 1 { "" } else { "s" };
-        format!("{count} {}{plural}", word(&self))
+        format!("{count} {}{plural}", serialized(&self))
     }
 }
 
@@ -99,7 +99,7 @@ impl Finding {
             fix,
             ..
         } = self;
-        format!("{:<8} {place}: {what}; {fix}", word(severity))
+        format!("{:<8} {place}: {what}; {fix}", serialized(severity))
     }
 
     /// Returns that line, and those of stderr below it.

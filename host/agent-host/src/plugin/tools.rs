@@ -4,7 +4,7 @@ use super::call::{CallEnd, Kit, Performed};
 use super::cases::{Case, Ending, Left, VisibleResult, shown};
 use super::declared::place;
 use super::finding::{Finding, Run, Severity};
-use crate::answer::word;
+use crate::answer::serialized;
 use crate::failure::Failure;
 use domain::sample;
 use domain::tool::ToolDefinition;
@@ -184,7 +184,7 @@ impl Tested {
             CallEnd::VisibleResult(seen) => {
                 let is_error = !matches!(seen.ending, Ending::Done | Ending::Asks);
                 let why = is_error.then_some(seen.text.as_str());
-                (word(&seen.ending), why.unwrap_or_default())
+                (serialized(&seen.ending), why.unwrap_or_default())
             }
             CallEnd::Stopped(_) => ("stopped".to_owned(), ""),
         };

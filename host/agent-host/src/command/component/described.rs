@@ -1,7 +1,7 @@
 //! The self-descriptions of components, for people.
 
 use super::seen;
-use crate::answer::word;
+use crate::answer::serialized;
 use domain::connector::Abilities;
 use domain::tool::ToolDefinition;
 use runtime::{AgentDescription, ConnectorDescription, Described, TriggerDescription};
@@ -66,7 +66,7 @@ fn of_tool(tool: &ToolDefinition) -> String {
         "  tool     {}: {} ({}{destroys}{needs})",
         tool.name,
         seen(&tool.description),
-        word(&tool.effect)
+        serialized(&tool.effect)
     )
 }
 

@@ -8,7 +8,7 @@ use super::lines::{
     APART, Line, Missing, bucket, bucket_with, directory, folder_with, private_addresses, requests,
     shared_by,
 };
-use crate::answer::word;
+use crate::answer::serialized;
 use crate::config::ComponentConfig;
 use domain::egress::{AddressRange, EgressGrant, Host, HostPattern, Method};
 use domain::grant::{BucketGrant, BucketScope, DirectoryGrant, Grant, SecretGrant, SecretSlot};
@@ -63,7 +63,7 @@ fn reasons(wants: &Wants) -> Vec<String> {
         format!(
             "a folder at {} ({}{}): {}",
             want.at,
-            word(&want.access),
+            serialized(&want.access),
             whose(want.scope),
             want.reason
         )
@@ -72,7 +72,7 @@ fn reasons(wants: &Wants) -> Vec<String> {
         format!(
             "the bucket {} ({}{}): {}",
             want.bucket,
-            word(&want.access),
+            serialized(&want.access),
             whose(want.scope),
             want.reason
         )
@@ -90,7 +90,7 @@ fn reasons(wants: &Wants) -> Vec<String> {
 fn whose(scope: Option<BucketScope>) -> String {
     let reported = scope.map(|scope| match scope {
         BucketScope::Component => ", one for all".to_owned(),
-        scope => format!(", one for each {}", word(&scope)),
+        scope => format!(", one for each {}", serialized(&scope)),
     });
     reported.unwrap_or_default()
 }

@@ -123,7 +123,7 @@ pub(super) async fn connector(loaded: &Loaded, name: &str) -> Result<Answer, Fai
     if spec.component == DIRECT {
         let bounds = ["the host itself: it has no component"];
         let document = json!({ "connector": name, "agent": spec.agent, "bound_to": bounds });
-        return Ok(Answer::told(document, |it| lines(it, &OWN_CHAT)));
+        return Ok(Answer::describing(document, |it| lines(it, &OWN_CHAT)));
     }
     let catalogue = load_catalogue(loaded).await?;
     let entry = entry(&catalogue, &spec.component)?;

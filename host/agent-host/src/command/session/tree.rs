@@ -21,7 +21,7 @@ pub(super) async fn tree(client: &Client, id: &str) -> Result<Answer, Failure> {
 /// Shows where two threads part.
 pub(super) async fn diff(client: &Client, a: &str, b: &str) -> Result<Answer, Failure> {
     let path = format!("{}/diff?with={}", path_of(client, a).await?, segment(b));
-    Ok(Answer::told(client.get(&path).await?, side_by_side))
+    Ok(Answer::describing(client.get(&path).await?, side_by_side))
 }
 
 /// A tree, one turn a line. A thread goes straight down; where it forks, each branch is set in.

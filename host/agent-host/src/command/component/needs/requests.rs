@@ -3,7 +3,7 @@
 
 use super::super::lines::{private_addresses, requests};
 use super::at_port;
-use crate::answer::word;
+use crate::answer::serialized;
 use domain::egress::{EgressGrant, Hop, Host, HostPattern, PathPattern, Scheme};
 use domain::event::{BoundaryDecision, NOTHING_OPENED};
 use serde_json::{Map, Value, json};
@@ -56,7 +56,7 @@ impl Requests {
         };
         let origin = Origin {
             host: host.clone(),
-            scheme: word(&scheme),
+            scheme: serialized(&scheme),
             port,
         };
         if hop.verdict == ADDRESS_BARRED {
