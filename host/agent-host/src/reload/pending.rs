@@ -8,7 +8,7 @@ use super::{Refused, ReloadOrder, Reloading};
 use crate::command::{Change, changes, warnings_of_code};
 use crate::config;
 use crate::config::{Config, Finding, InForce, LeftBehind, Loaded, Severity};
-use api::{Api, Clock, PendingChange, PendingConfig, PendingFinding, ReloadRefused, ReloadRequest};
+use api::{Api, PendingChange, PendingConfig, PendingFinding, ReloadRefused, ReloadRequest};
 use broker::{Catalogue, Entry};
 use domain::event::ReloadCause;
 use domain::user::UserId;
@@ -99,9 +99,7 @@ impl Reloading {
             let Some(user) = spec.user.as_ref().filter(|it| **it != UserId::local()) else {
                 continue;
             };
-            let keys = store.keys_that_count(user, now).await;
-            let senders = store.keys_of_user(user, 1).await;
-            if matches!((&keys, &senders), (Ok(0), Ok(senders)) if senders.is_empty()) {
+            if matches!(keys.knows(user).await, Ok(false)) {
                 let message = format!(
                     "`{user}` has no API key and is no sender at a connector: nobody may hear \
                      what is said for this user; write the id of one who has, or `connector \
