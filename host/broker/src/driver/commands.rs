@@ -5,7 +5,7 @@ use super::calls::{Offer, is_of_model, object_of};
 use super::context::SessionContext;
 use super::driving::Driving;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
-use super::scope::{Scope, failed, simply};
+use super::scope::{BetweenSteps, Scope, failed, simply};
 use super::state::Driver;
 use crate::performance::result::{CommitExtras, WantedCall};
 use crate::refusals::changing;
@@ -135,7 +135,7 @@ impl SessionContext {
     ) -> Result<Made, DriverError> {
         let now = self.core.now();
         let run = &driving.run;
-        let between = self.between_steps(driving, driving.settlements()).await?;
+        let between = BetweenSteps::read(self, driving, driving.settlements()).await?;
         let mut scope = self.scope(between.asking(driving, now), false).await?;
         let number = u32::try_from(line.called.len()).unwrap_or(u32::MAX);
         scope.operation = line.operation.id.call(number);

@@ -12,7 +12,7 @@ use super::driving::Driving;
 use super::handover::Sent;
 use super::memory::forgets;
 use super::record::{OVERTAKEN_MAX, is_overtaken};
-use super::scope::{Scope, refused, simply};
+use super::scope::{BetweenSteps, Scope, refused, simply};
 use super::state::Driver;
 use crate::purge::rewrite;
 use crate::refusals::changing;
@@ -92,7 +92,7 @@ impl SessionContext {
                 "the change that was agreed to".to_owned(),
             ));
         };
-        let between = self.between_steps(driving, Vec::new()).await?;
+        let between = BetweenSteps::read(self, driving, Vec::new()).await?;
         let mut scope = self.scope(between.asking(driving, now), false).await?;
         scope.operation = open.operation.id;
         let granted = scope.granted.clone();

@@ -49,6 +49,37 @@ pub(super) struct BetweenSteps {
 }
 
 impl BetweenSteps {
+    /// Reads what a call outside of a step is resolved from. The outcomes have arrived since the
+    /// last step.
+    pub(super) async fn read(
+        context: &SessionContext,
+        driving: &Driving,
+        settled: Vec<Settlement>,
+    ) -> Result<Self, DriverError> {
+        let run = &driving.run;
+        let agent = context.agent_row(driving).await?;
+        let missing = || DriverError::Missing("what this turn may do".to_owned());
+        let core = &context.core;
+        let config = core
+            .serving
+            .config_of_run(&core.store, &run.started)
+            .await?
+            .ok_or_else(missing)?;
+        let intake = Intake {
+            settled,
+            claimed: Vec::new(),
+            hops: run.hops,
+            heard: Vec::new(),
+            news: Vec::new(),
+            history_untrusted: false,
+        };
+        Ok(Self {
+            agent,
+            config,
+            intake,
+        })
+    }
+
     pub(super) fn asking<'a>(&'a self, driving: &'a Driving, now: Timestamp) -> RequestingStep<'a> {
         RequestingStep {
             driving,
@@ -322,37 +353,6 @@ impl Scope<'_> {
 }
 
 impl SessionContext {
-    /// Reads what a call outside of a step is resolved from. The outcomes have arrived since the
-    /// last step.
-    pub(super) async fn between_steps(
-        &self,
-        driving: &Driving,
-        settled: Vec<Settlement>,
-    ) -> Result<BetweenSteps, DriverError> {
-        let run = &driving.run;
-        let agent = self.agent_row(driving).await?;
-        let missing = || DriverError::Missing("what this turn may do".to_owned());
-        let config = self
-            .core
-            .serving
-            .config_of_run(&self.core.store, &run.started)
-            .await?
-            .ok_or_else(missing)?;
-        let intake = Intake {
-            settled,
-            claimed: Vec::new(),
-            hops: run.hops,
-            heard: Vec::new(),
-            news: Vec::new(),
-            history_untrusted: false,
-        };
-        Ok(BetweenSteps {
-            agent,
-            config,
-            intake,
-        })
-    }
-
     /// Reads the facts that a step's requests are resolved from.
     pub(super) async fn scope<'a>(
         &'a self,
