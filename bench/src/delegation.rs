@@ -6,6 +6,7 @@ use crate::report::{Bar, Row};
 use crate::size::Size;
 use agent_host_tests::{Setup, World};
 use anyhow::{Context, ensure};
+use domain::event::Recorded;
 use domain::id::SessionId;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -135,13 +136,15 @@ impl Taken {
             .iter()
             .find(|event| event.kind == "run.started.v1" && event.subject.session != Some(session))
             .context("no turn of a worker began")?;
-        let steps = || events.iter().filter(|event| event.kind == "run.stepped.v1");
+        let is_step =
+            |event: &&Recorded| event.event.as_ref().is_some_and(|it| it.step().is_some());
+        let steps = || events.iter().filter(is_step);
         let decided = steps()
             .filter(|step| step.subject.session == Some(session))
             .rfind(|step| step.position < begun.position)
             .context("nobody decided to delegate")?;
         let stepped = steps()
-            .find(|step| step.subject.run == begun.subject.run && step.position > begun.position)
+            .find(|step| step.subject.run == begun.subject.run && step.position >= begun.position)
             .context("the worker made no step")?;
         let from = self.seen_at(decided.position);
         let to = self.seen_at(stepped.position);

@@ -40,7 +40,8 @@ pub(crate) async fn take_again(
         };
         if let Event::RunStarted(started) = event {
             runs.insert(started.run, Progress::new(started));
-        } else if let Event::RunStepped(stepped) = event {
+        }
+        if let Some(stepped) = event.step() {
             let run = runs.get_mut(&stepped.run).context("a step without a run")?;
             let view = Arc::new(run.view(world.store(), stepped).await?);
             let taken = take(&world.runtime, &component, view, stepped).await?;

@@ -430,11 +430,12 @@ impl World {
         })
     }
 
-    /// The events of all streams, in order.
+    /// The events of all streams, in order, with the first step of a run apart from its start.
     pub fn events(&self) -> Boxed<'_, Vec<Event>> {
         Box::pin(async move {
             let recorded = self.recorded().await.into_iter();
-            recorded.filter_map(|recorded| recorded.event).collect()
+            let events = recorded.filter_map(|recorded| recorded.event);
+            events.flat_map(Event::apart).collect()
         })
     }
 
@@ -442,10 +443,7 @@ impl World {
     pub fn steps(&self) -> Boxed<'_, Vec<RunStepped>> {
         Box::pin(async move {
             let events = self.events().await.into_iter();
-            let steps = events.filter_map(|event| match event {
-                Event::RunStepped(stepped) => Some(*stepped),
-                _ => None,
-            });
+            let steps = events.filter_map(|event| event.step().cloned());
             steps.collect()
         })
     }
@@ -474,10 +472,7 @@ impl World {
     pub fn ledger(&self) -> Boxed<'_, Vec<BoundaryDecided>> {
         Box::pin(async move {
             let events = self.events().await.into_iter();
-            let decided = events.filter_map(|event| match event {
-                Event::BoundaryDecided(decided) => Some(*decided),
-                _ => None,
-            });
+            let decided = events.flat_map(|event| event.ledger().to_vec());
             decided.collect()
         })
     }

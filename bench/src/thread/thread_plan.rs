@@ -280,6 +280,7 @@ fn stepped(
         stopped: Vec::new(),
         answers: Digest::of(&[]),
         usage: CallUsage::default(),
+        ledger: Vec::new(),
         time: NOON,
     }
 }

@@ -98,18 +98,20 @@ pub async fn replay_seeded(
                 ));
                 return Ok(verdicts);
             };
-            if let (Some(run), Event::RunStepped(stepped)) = (&run, &event) {
-                let basis = Basis {
-                    seed: seed.unwrap_or(stepped.basis.seed),
-                    ..stepped.basis.clone()
-                };
-                let verdict = again(store, runtime, catalogue, run, stepped, &basis).await?;
-                verdicts.push((stepped.step, verdict));
+            for event in event.apart() {
+                if let (Some(run), Event::RunStepped(stepped)) = (&run, &event) {
+                    let basis = Basis {
+                        seed: seed.unwrap_or(stepped.basis.seed),
+                        ..stepped.basis.clone()
+                    };
+                    let verdict = again(store, runtime, catalogue, run, stepped, &basis).await?;
+                    verdicts.push((stepped.step, verdict));
+                }
+                run = Some(match run {
+                    None => Run::fold([&event]).map_err(DriverError::from)?,
+                    Some(run) => run.apply(&event).map_err(DriverError::from)?,
+                });
             }
-            run = Some(match run {
-                None => Run::fold([&event]).map_err(DriverError::from)?,
-                Some(run) => run.apply(&event).map_err(DriverError::from)?,
-            });
         }
         if count < PAGE {
             return Ok(verdicts);

@@ -332,7 +332,10 @@ fn run_started(sql: &Sql<'_>, started: &RunStarted) -> sql::Result<()> {
         inputs::claimed(sql, *input, started.run)?;
         wakes::remove(sql, input)?;
     }
-    Ok(())
+    match &started.first_step {
+        Some(step) => run_stepped(sql, step),
+        None => Ok(()),
+    }
 }
 
 fn run_stepped(sql: &Sql<'_>, stepped: &RunStepped) -> sql::Result<()> {

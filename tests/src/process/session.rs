@@ -274,4 +274,20 @@ impl Line {
             events.map(|mut event| event["data"].take()).collect()
         })
     }
+
+    /// The steps of a session's runs, the oldest first.
+    pub fn steps<'a>(&'a self, session: &'a str) -> Boxed<'a, Vec<Value>> {
+        Box::pin(async move {
+            let events = self.events(&format!("&session={}", id_of(session))).await;
+            let steps =
+                events
+                    .into_iter()
+                    .filter_map(|mut event| match event["type"].as_str()? {
+                        "run.started.v1" => Some(event["data"].get_mut("first_step")?.take()),
+                        "run.stepped.v1" => Some(event["data"].take()),
+                        _ => None,
+                    });
+            steps.collect()
+        })
+    }
 }

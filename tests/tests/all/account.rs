@@ -2,7 +2,7 @@
 //! the writing hosts.
 
 use anyhow::{Context, Result, ensure};
-use domain::event::{Event, InputAccepted, Recorded, Source};
+use domain::event::{Event, InputAccepted, Recorded, RunStepped, Source};
 use domain::id::{InputId, OperationId, RunId, SessionId};
 use domain::message::text_of;
 use domain::operation::{Operation, Performer, Settlement};
@@ -97,6 +97,22 @@ impl Account {
         Ok(account)
     }
 
+    fn step(&mut self, it: &RunStepped) {
+        self.claim(&it.claimed);
+        self.settle(it.settled.iter().chain(&it.stopped));
+        self.operations.extend(
+            it.started
+                .iter()
+                .map(|operation| (operation.id, (it.run, operation.clone()))),
+        );
+        if let Decision::Reply { parts } = &it.decision {
+            // Words that arrived meanwhile make it go on, and say something again.
+            let said = self.replies.entry(it.run).or_default();
+            *said += &text_of(parts);
+            said.push('\n');
+        }
+    }
+
     fn take(&mut self, event: &Event, correlation: Option<InputId>) {
         match event {
             Event::InputAccepted(it) => self.accept(it, correlation),
@@ -106,22 +122,11 @@ impl Account {
                     .or_default()
                     .extend(it.claimed.first());
                 self.claim(&it.claimed);
-            }
-            Event::RunStepped(it) => {
-                self.claim(&it.claimed);
-                self.settle(it.settled.iter().chain(&it.stopped));
-                self.operations.extend(
-                    it.started
-                        .iter()
-                        .map(|operation| (operation.id, (it.run, operation.clone()))),
-                );
-                if let Decision::Reply { parts } = &it.decision {
-                    // Words that arrived meanwhile make it go on, and say something again.
-                    let said = self.replies.entry(it.run).or_default();
-                    *said += &text_of(parts);
-                    said.push('\n');
+                if let Some(step) = &it.first_step {
+                    self.step(step);
                 }
             }
+            Event::RunStepped(it) => self.step(it),
             Event::RunSettled(it) => self.settle(&it.settled),
             Event::RunEnded(it) => {
                 self.ended

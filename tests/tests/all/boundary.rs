@@ -7,7 +7,7 @@ use agent_host_tests::process::puppet;
 use agent_host_tests::world::PATIENCE;
 use agent_host_tests::{Setup, World};
 use domain::egress::EgressGrant;
-use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event};
+use domain::event::{BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event, Recorded};
 use domain::grant::{Grant, PatternList, SecretGrant, SecretSlot, capability};
 use domain::id::SessionId;
 use domain::ruling::STEP;
@@ -70,19 +70,21 @@ async fn begin(world: &World, steps: Value) -> SessionId {
     session
 }
 
+/// The ledger's entries of a stored event.
+fn ledger(recorded: &Recorded) -> &[BoundaryDecided] {
+    recorded.event.as_ref().map_or(&[], Event::ledger)
+}
+
 /// The request that was cut off, and the use of the secret, are on record once: what was decided
 /// until the outcome in its commit, and what was decided until the work was stopped, once that
 /// outcome was durable, after it.
 async fn is_on_record(world: &World, why: &str) {
-    let is_sent = |event: &Option<Event>| match event {
-        Some(Event::BoundaryDecided(it)) => it.tool.as_deref() == Some("send_request"),
-        _ => false,
-    };
+    let is_sent = |it: &&BoundaryDecided| it.tool.as_deref() == Some("send_request");
     let patience = Instant::now() + PATIENCE;
     let (events, places) = loop {
         let events = world.recorded().await;
         let places: Vec<usize> = (0..events.len())
-            .filter(|place| is_sent(&events[*place].event))
+            .filter(|place| ledger(&events[*place]).iter().any(|it| is_sent(&it)))
             .collect();
         if places.len() == 2 {
             break (events, places);
@@ -95,10 +97,7 @@ async fn is_on_record(world: &World, why: &str) {
     };
     let decided: Vec<&BoundaryDecided> = places
         .iter()
-        .map(|place| match &events[*place].event {
-            Some(Event::BoundaryDecided(decided)) => &**decided,
-            _ => unreachable!("just found"),
-        })
+        .flat_map(|place| ledger(&events[*place]).iter().filter(is_sent))
         .collect();
     for decided in &decided {
         assert_eq!(decided.component.as_deref(), Some("reach"), "{why}");
@@ -128,7 +127,7 @@ async fn is_on_record(world: &World, why: &str) {
         .collect();
     assert_eq!(used, [(BoundaryVerdict::Granted, 1)], "{why}");
     let place = places[0];
-    // The outcome is recorded at the same moment: it stands beside it in the stream.
+    // The outcome is recorded at the same moment: in the same event, or beside it in the stream.
     let near = |step: isize| {
         place
             .checked_add_signed(step)
@@ -141,7 +140,7 @@ async fn is_on_record(world: &World, why: &str) {
             Event::RunStepped(_) | Event::RunSettled(_) | Event::RunEnded(_)
         )
     };
-    let beside = [-1, 1]
+    let beside = [-1, 0, 1]
         .into_iter()
         .filter_map(near)
         .any(|it| it.event.as_ref().is_some_and(is_outcome));

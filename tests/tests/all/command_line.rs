@@ -271,7 +271,7 @@ async fn a_program_replies_in_a_models_place_and_its_session_goes_on() {
     let mut frames = host.follow(&stream, None).await;
     let frames = frames.until("stream_complete").await;
     assert!(frames.iter().any(|frame| frame.event == "content_complete"));
-    let stepped = json!(host.story(&session, "run.stepped.v1").await).to_string();
+    let stepped = json!(host.steps(&session).await).to_string();
     assert!(stepped.contains("\"input_tokens\":10"), "{stepped}");
     assert!(!stepped.contains("\"tool\":\"Read\""), "{stepped}");
     let reported = ledger(&host, &session).await;
@@ -564,7 +564,7 @@ async fn what_a_program_used_before_it_failed_is_charged() {
     let session = host.open("assistant").await;
     let said = host.turn(&session, "costly").gives(200).await.body;
     assert_eq!(said["outcome"], "failed", "{said}");
-    let mut reported = host.story(&session, "run.stepped.v1").await;
+    let mut reported = host.steps(&session).await;
     reported.extend(host.story(&session, "run.ended.v1").await);
     let reported = json!(reported).to_string();
     assert!(reported.contains("\"output_tokens\":54321"), "{reported}");
@@ -577,7 +577,7 @@ async fn a_reply_of_a_program_with_tools_is_marked_and_impossible_usage_not_beli
     let host = scene.start().await;
     let session = host.open("assistant").await;
     host.turn(&session, "boast").gives(200).await;
-    let reported = json!(host.story(&session, "run.stepped.v1").await).to_string();
+    let reported = json!(host.steps(&session).await).to_string();
     assert!(reported.contains("\"usage\":null"), "{reported}");
     assert!(!reported.contains("4611686018427387904"), "{reported}");
     host.turn(&session, "hello").gives(200).await;

@@ -7,7 +7,6 @@ mod peer;
 use super::crash;
 use agent_host_tests::process::{Folder, Host, Session, shows};
 use domain::compaction::PREFACE;
-use domain::event::Event;
 use domain::operation::Performer;
 use peer::Peer;
 use reqwest::Method;
@@ -202,10 +201,7 @@ async fn a_model_is_asked_for_the_reply_that_is_reserved_and_that_its_window_has
     store.close().await;
     let started = events
         .into_iter()
-        .filter_map(|recorded| match recorded.event {
-            Some(Event::RunStepped(stepped)) => Some(stepped.started),
-            _ => None,
-        });
+        .filter_map(|recorded| Some(recorded.event?.step()?.started.clone()));
     let calls: Vec<(Option<u32>, u64)> = started
         .flatten()
         .filter_map(|operation| match operation.performer {

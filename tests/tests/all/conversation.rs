@@ -37,19 +37,11 @@ async fn the_assistant_delegates_to_the_worker_whose_tools_read_real_files() {
         .events_with_spawned(0, session, &clearance, 1_000)
         .await
         .unwrap();
-    let of_worker = events
+    let steps = events
         .iter()
         .filter(|recorded| recorded.subject.session == Some(spawned[0].id))
-        .map(|recorded| recorded.kind.as_str());
-    assert_eq!(
-        of_worker
-            .clone()
-            .filter(|kind| *kind == "run.stepped.v1")
-            .count(),
-        2,
-        "{:?}",
-        of_worker.collect::<Vec<_>>()
-    );
+        .filter_map(|recorded| recorded.event.as_ref()?.step());
+    assert_eq!(steps.count(), 2, "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

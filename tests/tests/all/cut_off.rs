@@ -93,7 +93,7 @@ async fn a_reply_that_is_not_whole_says_so_to_the_agent_the_user_and_the_client(
                 (&json!(reported), &Value::Null)
             ]
         );
-        let steps = host.story(&session, "run.stepped.v1").await;
+        let steps = host.steps(&session).await;
         let heard = steps
             .iter()
             .flat_map(|step| step["messages"].as_array().unwrap());
@@ -161,7 +161,7 @@ async fn a_call_of_a_model_that_fails_is_told_in_the_providers_own_words() {
         ],
     );
     // The event of the call has what each attempt was told.
-    let attempts = json!(host.story(&session, "run.stepped.v1").await).to_string();
+    let attempts = json!(host.steps(&session).await).to_string();
     tells(&attempts, &["Incorrect API key provided"]);
     assert!(host.stop().await.success(), "{}", folder.log());
     let log = folder.log();
@@ -232,7 +232,7 @@ async fn a_structured_reply_that_is_not_whole_is_mended_or_fails_at_once() {
         let steps = json!({ "steps": [{ "start": [call] }] });
         let said = say(&host, &session, &json!({ "content": steps.to_string() })).await;
         assert_eq!(said["reply"]["text"], reported, "{said}");
-        let steps = host.story(&session, "run.stepped.v1").await;
+        let steps = host.steps(&session).await;
         let settled = &steps[1]["settled"][0];
         let made = settled["attempts"].as_array().map_or(0, Vec::len)
             + host.story(&session, "operation.attempted.v1").await.len();

@@ -536,12 +536,28 @@ async fn effects_are_stored_with_the_decision() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_of_user_model_and_reply_takes_three_commits() {
+async fn a_turn_of_user_model_and_reply_takes_three_commits_and_five_events() {
     let world = World::new(Setup::default()).await;
     let session = world.open("assistant").await;
+    let position = *world.store().durable().borrow();
     let before = world.store().stats();
     world.turn("assistant", session, "hello").await;
     let after = world.store().stats();
+    let events = world
+        .store()
+        .events(position, store::EventFilter::default(), 100);
+    let events = events.await.unwrap();
+    let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "session.input.accepted.v1",
+            "run.started.v1",
+            "run.stepped.v1",
+            "run.ended.v1",
+            "session.turn.committed.v1",
+        ]
+    );
     assert_eq!(after.commits - before.commits, 3, "accept, start, end");
     assert_eq!(
         after.transactions - before.transactions,

@@ -248,11 +248,12 @@ async fn what_leaves_is_stored_before_it_leaves_and_its_end_after() {
     };
     let events = world.store().events(0, filter, 1_000).await.unwrap();
     let intent = events.iter().any(|recorded| match &recorded.event {
-        Some(Event::RunStepped(stepped)) => stepped
-            .started
-            .iter()
+        Some(event) => event
+            .step()
+            .into_iter()
+            .flat_map(|step| &step.started)
             .any(|operation| Some(operation.id) == message),
-        _ => false,
+        None => false,
     });
     assert!(
         intent,
@@ -268,7 +269,7 @@ async fn what_leaves_is_stored_before_it_leaves_and_its_end_after() {
         let place = kinds.iter().position(|it| *it == kind);
         place.unwrap_or_else(|| panic!("{kind}: {kinds:?}"))
     };
-    assert!(at("run.stepped.v1") < at("boundary.decided.v1"));
+    assert!(at("run.started.v1") < at("boundary.decided.v1"));
     assert!(at("boundary.decided.v1") < at("run.ended.v1"));
 }
 

@@ -245,11 +245,7 @@ async fn taken(store: &Store, session: SessionId) -> Vec<InputId> {
     };
     let mut taken = Vec::new();
     for recorded in store.events(0, filter, 10_000).await.unwrap() {
-        match recorded.event {
-            Some(Event::RunStarted(it)) => taken.extend(it.claimed),
-            Some(Event::RunStepped(it)) => taken.extend(it.claimed),
-            _ => {}
-        }
+        taken.extend(recorded.event.iter().flat_map(Event::claimed));
     }
     taken
 }

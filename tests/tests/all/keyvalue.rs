@@ -7,7 +7,7 @@ use agent_host_tests::guests::test_program;
 use agent_host_tests::process::puppet;
 use agent_host_tests::{Setup, World};
 use broker::PostMessage;
-use domain::event::{BoundaryDecision, BoundaryVerdict, Event};
+use domain::event::{BoundaryDecision, BoundaryVerdict};
 use domain::grant::{Access, BucketGrant, BucketPlace, BucketScope, GuestLimits};
 use domain::id::SessionId;
 use domain::message::Part;
@@ -96,16 +96,9 @@ async fn keep(world: &World, operations: Value) -> String {
 
 /// The decisions on record about buckets, of all calls.
 async fn decisions(world: &World) -> Vec<BoundaryDecision> {
-    let rows = world.recorded().await;
-    let decided = rows.into_iter().filter_map(|row| {
-        if let Event::BoundaryDecided(it) = row.event? {
-            Some(it.decisions)
-        } else {
-            None
-        }
-    });
+    let decided = world.ledger().await.into_iter();
     decided
-        .flatten()
+        .flat_map(|entry| entry.decisions)
         .filter(|decision| {
             decision.capability.starts_with("notes.") || decision.capability.starts_with("other.")
         })

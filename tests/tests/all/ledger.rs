@@ -4,7 +4,7 @@
 use agent_host_tests::guests::wasm;
 use agent_host_tests::process::tells;
 use agent_host_tests::{Setup, World};
-use domain::event::{BoundaryDecided, BoundaryVerdict, Event};
+use domain::event::{BoundaryDecided, BoundaryVerdict, Event, RunStepped};
 use domain::grant::{Access, Grant, PatternList};
 use domain::id::Stream;
 use domain::user::UserId;
@@ -56,18 +56,12 @@ async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_o
             &json!({ "path": "a.txt", "content": "x" }),
         ))
         .await;
-    let events = world.recorded().await;
-    let is_of_an_operation = |event: &Option<Event>| match event {
-        Some(Event::BoundaryDecided(it)) => it.operation.is_some(),
-        _ => false,
+    let steps = world.steps().await;
+    let of_a_call = |step: &RunStepped| {
+        let entry = step.ledger.iter().find(|it| it.operation.is_some());
+        Some((step.settled.clone(), entry?.clone()))
     };
-    let place = events
-        .iter()
-        .position(|recorded| is_of_an_operation(&recorded.event))
-        .unwrap();
-    let Some(Event::BoundaryDecided(decided)) = &events[place].event else {
-        unreachable!("just found")
-    };
+    let (settled, decided) = steps.iter().find_map(of_a_call).unwrap();
     let catalogue = world.broker.catalogue();
     let (entry, _) = catalogue.tool("write_file").unwrap();
     assert_eq!(
@@ -87,12 +81,8 @@ async fn what_a_call_did_is_on_record_with_code_and_grant_in_the_commit_of_its_o
         "the digest leads to the grant"
     );
     // The outcome stands beside it.
-    let (Some(Event::RunStepped(_) | Event::RunSettled(_)), same) =
-        (&events[place - 1].event, &events[place - 1].stream)
-    else {
-        panic!("{:?}", events[place - 1])
-    };
-    assert_eq!(same, &events[place].stream);
+    let outcomes = settled.iter().map(|it| Some(it.operation));
+    assert!(outcomes.eq([decided.operation]), "{settled:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -347,22 +337,17 @@ async fn after_an_upgrade_in_a_turn_entries_name_the_code_of_their_own_step() {
         .stream(Stream::Run(run), 0, 1_000)
         .await
         .unwrap();
-    let mut code = None;
     let mut entries = 0;
     let mut codes = BTreeSet::new();
-    for recorded in events {
-        match recorded.event {
-            Some(Event::RunStepped(stepped)) => code = Some(stepped.basis.documents.component),
-            Some(Event::BoundaryDecided(decided))
-                if decided.component.as_deref() == Some("puppet")
-                    && decided.operation.is_none() =>
-            {
-                assert_eq!(decided.code, code, "the entry stands beside its step");
+    for event in events.into_iter().filter_map(|recorded| recorded.event) {
+        let code = event.step().map(|step| step.basis.documents.component);
+        for decided in event.ledger() {
+            if decided.component.as_deref() == Some("puppet") && decided.operation.is_none() {
+                assert_eq!(decided.code, code, "the entry is in its step");
                 assert_eq!(decided.user_id, Some(UserId::local()));
                 entries += 1;
                 codes.extend(decided.code);
             }
-            _ => {}
         }
     }
     assert_eq!(

@@ -245,10 +245,10 @@ async fn the_ledger_has_the_version_of_a_component_beside_its_digest() {
     let mut admitted = Vec::new();
     let mut decided = Vec::new();
     for recorded in events {
-        match recorded.event {
-            Some(Event::ComponentAdmitted(it)) => admitted.push((it.component, it.version)),
-            Some(Event::BoundaryDecided(it)) => decided.push((it.component, it.version)),
-            _ => {}
+        let ledger = recorded.event.iter().flat_map(Event::ledger);
+        decided.extend(ledger.map(|it| (it.component.clone(), it.version.clone())));
+        if let Some(Event::ComponentAdmitted(it)) = recorded.event {
+            admitted.push((it.component, it.version));
         }
     }
     let version = Some("0.2.0".to_owned());

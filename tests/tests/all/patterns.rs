@@ -234,6 +234,8 @@ async fn all_that_begins_or_joins_a_turn_was_accepted_before_whoever_it_came_fro
             }
             Some(Event::RunStarted(it)) => {
                 assert!(!it.claimed.is_empty(), "a turn of nothing");
+                let first_step = it.first_step.iter();
+                assert!(first_step.flat_map(|step| &step.claimed).next().is_none());
                 runs += 1;
                 (it.session, it.claimed)
             }

@@ -57,6 +57,10 @@ async fn until(host: &Host, session: &str, kind: &str, count: usize) {
     patience::until(async || host.story(session, kind).await.len() >= count).await;
 }
 
+async fn until_stepped(host: &Host, session: &str, count: usize) {
+    patience::until(async || host.steps(session).await.len() >= count).await;
+}
+
 /// The recorded recoveries of a session's turns, by their number in a row.
 async fn recoveries(host: &Host, session: &str) -> Vec<u64> {
     host.story(session, "run.recovered.v1")
@@ -83,7 +87,7 @@ async fn ended_five_times(folder: &Folder) -> (Host, Session, String) {
     let host = folder.serve().await;
     let session = host.open("puppet").await;
     let said = host.say(&session, &slow()).await;
-    until(&host, &session, "run.stepped.v1", 1).await;
+    until_stepped(&host, &session, 1).await;
     (
         end_five_times(folder, host).await,
         session,
@@ -179,7 +183,7 @@ async fn work_with_a_reply_leaves_no_dead_letter_when_its_turn_is_given_up() {
         .iter()
         .filter_map(|event| event["session_id"].as_str());
     let other = sessions.find(|of| *of != id).unwrap();
-    until(&host, other, "run.stepped.v1", 2).await;
+    until_stepped(&host, other, 2).await;
     let host = end_five_times(&folder, host).await;
     until(&host, other, "run.ended.v1", 1).await;
     let ended = host.story(other, "run.ended.v1").await;
@@ -323,7 +327,7 @@ async fn stops_that_somebody_wanted_count_for_nothing() {
     let mut host = folder.serve().await;
     let session = host.open("puppet").await;
     host.say(&session, &slow()).await;
-    until(&host, &session, "run.stepped.v1", 1).await;
+    until_stepped(&host, &session, 1).await;
     for asked_again in 1..5 {
         if asked_again % 2 == 0 {
             // Whoever has no patience says it twice, and stops the host in the middle of its work.
@@ -358,7 +362,7 @@ async fn turns_that_wait_are_not_touched_by_a_recovery() {
         ),
     ] {
         host.say(session, &script).await;
-        until(&host, session, "run.stepped.v1", 1).await;
+        until_stepped(&host, session, 1).await;
     }
     for _ in 0..4 {
         host.kill().await;
@@ -439,7 +443,7 @@ async fn a_host_that_dies_while_it_records_a_recovery_records_it_once_a_start() 
     let host = folder.serve().await;
     let session = host.open("puppet").await;
     host.say(&session, &slow()).await;
-    until(&host, &session, "run.stepped.v1", 1).await;
+    until_stepped(&host, &session, 1).await;
     host.kill().await;
     dies(&folder, "broker.recover.before:1", None).await;
     dies(&folder, "broker.recover.after:1", None).await;
@@ -456,7 +460,7 @@ async fn a_skipped_session_is_left_alone_takes_words_and_goes_on_when_it_is_rele
     let session = host.open("puppet").await;
     let other = host.open("puppet").await;
     host.say(&session, &slow()).await;
-    until(&host, &session, "run.stepped.v1", 1).await;
+    until_stepped(&host, &session, 1).await;
     host.kill().await;
     let id = session.rsplit('/').next().unwrap();
     let unknown = folder
@@ -519,7 +523,7 @@ async fn a_refused_cancel_of_a_quarantined_session_takes_back_no_words() {
     let host = folder.serve().await;
     let session = host.open("puppet").await;
     host.say(&session, &slow()).await;
-    until(&host, &session, "run.stepped.v1", 1).await;
+    until_stepped(&host, &session, 1).await;
     host.kill().await;
     let id = session.rsplit('/').next().unwrap();
     let host = folder.start_with(&["--skip", id], None).await.unwrap();
@@ -552,10 +556,10 @@ async fn a_run_that_cannot_be_read_is_in_quarantine_until_released_and_readable(
     host.say(&session, &replies).await;
     host.rest(&session).await;
     host.say(&session, &asks()).await;
-    until(&host, &session, "run.stepped.v1", 2).await;
+    until_stepped(&host, &session, 2).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // One that reads as if it had been erased.
-    let of_run = "kind = 'run.stepped.v1' \
+    let of_run = "kind = 'run.started.v1' \
                   AND run = (SELECT number FROM streams WHERE stream_kind = 'run' AND stream_id = (SELECT open_run \
                   FROM sessions WHERE open_run IS NOT NULL))";
     let database = Connection::open(folder.data().join("store.db")).unwrap();
@@ -735,7 +739,7 @@ async fn a_run_whose_reading_panics_is_in_quarantine_and_goes_on_when_it_can_be_
     let asks =
         json!({ "steps": [{ "start": [{ "key": "fragile", "client": "question" }] }] }).to_string();
     host.say(&session, &asks).await;
-    until(&host, &session, "run.stepped.v1", 1).await;
+    until_stepped(&host, &session, 1).await;
     assert!(host.stop().await.success(), "{}", folder.log());
     // In the words of the user, the quotes are escaped.
     let host = folder
@@ -795,10 +799,10 @@ async fn a_session_whose_reading_ends_three_starts_is_left_unread_until_it_is_re
     let fragile =
         json!({ "steps": [{ "start": [{ "key": "fragile", "client": "question" }] }] }).to_string();
     host.say(&session, &fragile).await;
-    until(&host, &session, "run.stepped.v1", 1).await;
+    until_stepped(&host, &session, 1).await;
     for other in &others {
         host.say(other, &asks()).await;
-        until(&host, other, "run.stepped.v1", 1).await;
+        until_stepped(&host, other, 1).await;
     }
     assert!(host.stop().await.success(), "{}", folder.log());
 

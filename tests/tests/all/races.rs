@@ -126,15 +126,9 @@ async fn in_a_call(world: &World) -> (SessionId, Stream, OperationId) {
     world.play_in(session, &steps).await;
     until(async || !world.effects().is_empty()).await;
     let run = world.runs().await[0];
-    let stepped = world
-        .store()
-        .stream(Stream::Run(run), 1, 1)
-        .await
-        .unwrap()
-        .remove(0);
-    let Some(Event::RunStepped(stepped)) = stepped.event else {
-        panic!("{stepped:?}")
-    };
+    let first = world.store().first_of(Stream::Run(run)).await.unwrap();
+    let event = first.and_then(|first| first.event).unwrap();
+    let stepped = event.step().unwrap();
     (session, Stream::Run(run), stepped.started[0].id)
 }
 
@@ -288,15 +282,9 @@ async fn asking(world: &World) -> (SessionId, RunId, OperationId, OperationId) {
         .await;
     let (question, _) = world.question("puppet", session).await;
     let run = world.runs().await.pop().unwrap();
-    let stepped = world
-        .store()
-        .stream(Stream::Run(run), 1, 1)
-        .await
-        .unwrap()
-        .remove(0);
-    let Some(Event::RunStepped(stepped)) = stepped.event else {
-        panic!("{stepped:?}")
-    };
+    let first = world.store().first_of(Stream::Run(run)).await.unwrap();
+    let event = first.and_then(|first| first.event).unwrap();
+    let stepped = event.step().unwrap();
     (session, run, stepped.started[0].id, question)
 }
 

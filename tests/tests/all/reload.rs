@@ -53,15 +53,9 @@ async fn codes(world: &World) -> Vec<(BTreeSet<Digest>, BTreeSet<Digest>)> {
         let mut of_steps = BTreeSet::new();
         let mut of_calls = BTreeSet::new();
         for event in events.into_iter().filter_map(|recorded| recorded.event) {
-            match event {
-                Event::RunStepped(stepped) => {
-                    of_steps.insert(stepped.basis.documents.component);
-                }
-                Event::BoundaryDecided(decided) if decided.tool.is_some() => {
-                    of_calls.extend(decided.code);
-                }
-                _ => {}
-            }
+            of_steps.extend(event.step().map(|step| step.basis.documents.component));
+            let of_tools = event.ledger().iter().filter(|entry| entry.tool.is_some());
+            of_calls.extend(of_tools.filter_map(|entry| entry.code));
         }
         all.push((of_steps, of_calls));
     }

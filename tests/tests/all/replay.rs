@@ -199,6 +199,7 @@ async fn events(world: &World, run: RunId) -> Vec<Event> {
     events
         .into_iter()
         .filter_map(|recorded| recorded.event)
+        .flat_map(Event::apart)
         .collect()
 }
 

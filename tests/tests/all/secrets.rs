@@ -4,7 +4,7 @@ use agent_host_tests::guests::test_program;
 use agent_host_tests::process::{Folder, Host, puppet};
 use agent_host_tests::{Setup, World};
 use domain::egress::{AddressRange, EgressGrant, HostPattern, Scheme};
-use domain::event::{BoundaryVerdict, Event};
+use domain::event::BoundaryVerdict;
 use domain::grant::{Grant, SecretGrant, SecretSlot, capability};
 use domain::redact::Redactor;
 use domain::secret::Secret;
@@ -221,13 +221,9 @@ async fn send(world: &World, arguments: Value) -> String {
 
 /// Returns the decisions about secrets: their verdicts and details.
 async fn uses(world: &World) -> Vec<(BoundaryVerdict, String)> {
-    let rows = world.recorded().await;
-    let decided = rows.into_iter().filter_map(|row| match row.event {
-        Some(Event::BoundaryDecided(decided)) => Some(decided.decisions),
-        _ => None,
-    });
+    let decided = world.ledger().await.into_iter();
     let uses = decided
-        .flatten()
+        .flat_map(|entry| entry.decisions)
         .filter(|decision| decision.capability == capability::SECRETS_USE);
     uses.map(|decision| (decision.verdict, decision.detail))
         .collect()

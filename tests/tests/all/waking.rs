@@ -246,13 +246,10 @@ async fn a_step_keeps_its_place_in_the_queue_and_sees_what_came_while_it_waited(
     let events = world.recorded().await;
     let steps: Vec<_> = events
         .iter()
-        .filter_map(|recorded| match &recorded.event {
-            Some(Event::RunStepped(stepped)) => Some((
-                recorded.subject.session,
-                stepped.claimed.len(),
-                stepped.settled.len(),
-            )),
-            _ => None,
+        .filter_map(|recorded| {
+            let step = recorded.event.as_ref()?.step()?;
+            let session = recorded.subject.session;
+            Some((session, step.claimed.len(), step.settled.len()))
         })
         .collect();
     let mine: Vec<_> = steps
@@ -303,16 +300,15 @@ async fn hold_puppets(world: &World) -> Admission {
 /// and operations settled.
 async fn steps(world: &World) -> Vec<(SessionId, usize, usize)> {
     let events = world.recorded().await;
-    let stepped = events
-        .into_iter()
-        .filter_map(|recorded| match recorded.event {
-            Some(Event::RunStepped(stepped)) => Some((
-                recorded.subject.session?,
-                stepped.claimed.len(),
-                stepped.settled.len(),
-            )),
-            _ => None,
-        });
+    let stepped = events.into_iter().filter_map(|recorded| {
+        let event = recorded.event?;
+        let step = event.step()?;
+        Some((
+            recorded.subject.session?,
+            step.claimed.len(),
+            step.settled.len(),
+        ))
+    });
     stepped.collect()
 }
 

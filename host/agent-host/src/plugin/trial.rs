@@ -248,31 +248,8 @@ impl TrialHost {
         };
         for recorded in events {
             let of_session = recorded.subject.session;
-            let is_own = of_session == Some(session);
-            match recorded.event {
-                Some(Event::RunStarted(started)) if is_own && course.run.is_none() => {
-                    course.run = Some(started.run);
-                }
-                Some(Event::RunStepped(stepped)) => {
-                    let asks = |operation: &&Operation| {
-                        matches!(operation.performer, Performer::Client { .. })
-                    };
-                    let asked = stepped.started.iter().filter(asks).cloned();
-                    let asked = of_session
-                        .into_iter()
-                        .flat_map(|of| asked.clone().map(move |it| (of, it)));
-                    course.questions.extend(asked);
-                    if course.run == Some(stepped.run) {
-                        course.stepped.push(*stepped);
-                    }
-                }
-                Some(Event::StepFailed(failed)) if course.run == Some(failed.run) => {
-                    course.failed = Some(failed);
-                }
-                Some(Event::RunEnded(ended)) if course.run == Some(ended.run) => {
-                    course.ended = Some(ended);
-                }
-                _ => {}
+            for event in recorded.event.into_iter().flat_map(Event::apart) {
+                course.take(event, of_session, of_session == Some(session));
             }
         }
         Ok(course)
@@ -316,6 +293,35 @@ pub(super) struct Course {
 }
 
 impl Course {
+    /// Takes an event of a session, which may be the conversation's own.
+    fn take(&mut self, event: Event, of_session: Option<SessionId>, is_own: bool) {
+        match event {
+            Event::RunStarted(started) if is_own && self.run.is_none() => {
+                self.run = Some(started.run);
+            }
+            Event::RunStepped(stepped) => {
+                let asks = |operation: &&Operation| {
+                    matches!(operation.performer, Performer::Client { .. })
+                };
+                let asked = stepped.started.iter().filter(asks).cloned();
+                let asked = of_session
+                    .into_iter()
+                    .flat_map(|of| asked.clone().map(move |it| (of, it)));
+                self.questions.extend(asked);
+                if self.run == Some(stepped.run) {
+                    self.stepped.push(*stepped);
+                }
+            }
+            Event::StepFailed(failed) if self.run == Some(failed.run) => {
+                self.failed = Some(failed);
+            }
+            Event::RunEnded(ended) if self.run == Some(ended.run) => {
+                self.ended = Some(ended);
+            }
+            _ => {}
+        }
+    }
+
     /// Returns the failed step at which the conversation ended.
     pub(super) fn not_taken(&self) -> Option<&StepFailed> {
         let steps = self.stepped.len();

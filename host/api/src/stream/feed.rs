@@ -326,16 +326,14 @@ impl Feed {
 
 /// Returns whether an event asked this question.
 pub(super) fn asks(recorded: &Recorded, call: OperationId) -> bool {
-    match &recorded.event {
-        Some(Event::RunStepped(stepped)) => stepped
-            .started
-            .iter()
-            .any(|started| [started.id, started.id.approval()].contains(&call)),
-        Some(Event::OperationContinued(continuation)) => {
-            let calls = continuation.call.as_ref();
-            continuation.question() == call
-                || calls.is_some_and(|made| made.started.id.approval() == call)
-        }
-        _ => false,
+    let Some(event) = &recorded.event else {
+        return false;
+    };
+    if let Event::OperationContinued(continuation) = event {
+        let calls = continuation.call.as_ref();
+        return continuation.question() == call
+            || calls.is_some_and(|made| made.started.id.approval() == call);
     }
+    let mut started = event.step().into_iter().flat_map(|step| &step.started);
+    started.any(|started| [started.id, started.id.approval()].contains(&call))
 }

@@ -224,10 +224,14 @@ impl AuditLine {
 pub(crate) fn audit(recorded: &Recorded) -> Vec<AuditLine> {
     // What a connector shows while a run goes on is an event of no run; its content names the run.
     let (entries, run) = match &recorded.event {
-        Some(Event::BoundaryDecided(decided)) => (decisions(decided), decided.run),
         Some(Event::ComponentAdmitted(admitted)) => (vec![admission(admitted)], None),
         Some(Event::OperatorRead(read)) => (vec![reading(read)], None),
-        _ => (Vec::new(), None),
+        Some(event) => {
+            let ledger = event.ledger();
+            let run = ledger.first().and_then(|entry| entry.run);
+            (ledger.iter().flat_map(decisions).collect(), run)
+        }
+        None => (Vec::new(), None),
     };
     let line = |entry| AuditLine {
         position: recorded.position,

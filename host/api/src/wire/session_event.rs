@@ -106,11 +106,16 @@ impl<'a> Stored<'a> {
                 user_id: &it.user_id,
                 of,
             }],
-            Event::RunStarted(started) => vec![SessionFrame::RunStarted {
-                session_type: &started.session_type,
-                turn: turn_of(&started.claimed, started.compacts.is_some()),
-                of,
-            }],
+            Event::RunStarted(started) => {
+                let started_frame = SessionFrame::RunStarted {
+                    session_type: &started.session_type,
+                    turn: turn_of(&started.claimed, started.compacts.is_some()),
+                    of,
+                };
+                let first_step = started.first_step.iter();
+                let stepped = first_step.flat_map(|step| self.step(step));
+                std::iter::once(started_frame).chain(stepped).collect()
+            }
             Event::RunStepped(stepped) => self.step(stepped),
             Event::RunSettled(settled) => self
                 .voided(&settled.settled)

@@ -107,7 +107,11 @@ fn operation(performer: Performer) -> Operation {
     }
 }
 
-fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message>) -> event::Event {
+pub(super) fn stepped(
+    started: Vec<Operation>,
+    settled: Vec<Settlement>,
+    heard: Vec<Message>,
+) -> event::Event {
     let digest = secret_digest();
     let basis = Basis {
         files: 0,
@@ -149,6 +153,7 @@ fn stepped(started: Vec<Operation>, settled: Vec<Settlement>, heard: Vec<Message
         stopped: Vec::new(),
         answers: digest,
         usage: CallUsage::default(),
+        ledger: Vec::new(),
         time: Timestamp(1),
     }))
 }
@@ -351,19 +356,46 @@ fn a_model_call_shows_neither_prompt_nor_schema() {
     assert_eq!(view["started"], json!([expected]));
 }
 
+pub(super) fn begun() -> event::RunStarted {
+    event::RunStarted::of(
+        run(),
+        SessionId(Uuid::nil()),
+        AgentId(Uuid::nil()),
+        DefinitionId("assistant".to_owned()),
+        secret_digest(),
+        Timestamp(1),
+    )
+}
+
+#[test]
+fn the_first_step_comes_in_frames_behind_the_start_of_its_run() {
+    let tool = Performer::Tool {
+        component: secret_digest(),
+        tool: "look".to_owned(),
+        arguments: "{}".to_owned(),
+        capabilities: Vec::new(),
+    };
+    let step = stepped(vec![operation(tool)], Vec::new(), Vec::new());
+    let event::Event::RunStepped(first_step) = step.clone() else {
+        panic!("a step")
+    };
+    let with_step = event::RunStarted {
+        first_step: Some(first_step),
+        ..begun()
+    };
+    let with_step = event::Event::RunStarted(Box::new(with_step));
+    let mut alone = frames_of(event::Event::RunStarted(Box::new(begun())));
+    alone.extend(frames_of(step.clone()));
+    assert_eq!(alone.len(), 2);
+    assert_eq!(frames_of(with_step.clone()), alone);
+    assert_eq!(data(with_step)["first_step"], data(step));
+}
+
 #[test]
 fn a_run_that_started_shows_its_hints_and_the_settings_of_its_replies() {
     let id = |number| Uuid::from_u128(number).to_string();
     let started = |more: Value| {
-        let run = event::RunStarted::of(
-            run(),
-            SessionId(Uuid::nil()),
-            AgentId(Uuid::nil()),
-            DefinitionId("assistant".to_owned()),
-            secret_digest(),
-            Timestamp(1),
-        );
-        let mut run = serde_json::to_value(run).unwrap();
+        let mut run = serde_json::to_value(begun()).unwrap();
         let more = more.as_object().unwrap().clone();
         run.as_object_mut().unwrap().extend(more);
         let event = json!({ "type": "run.started.v1", "data": run });

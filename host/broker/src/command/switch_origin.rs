@@ -123,27 +123,22 @@ struct Sought {
 
 impl Sought {
     fn find(&mut self, event: &Event) -> Option<MessageId> {
-        match event {
-            Event::RunStarted(started) => {
-                self.begun_with.clone_from(&started.claimed);
-                self.collected = started.collected;
-                None
-            }
-            Event::RunStepped(stepped) => {
-                let begun_with = std::mem::take(&mut self.begun_with);
-                let is_one = self.collected && stepped.step == 0;
-                let claimed = begun_with.iter().chain(&stepped.claimed);
-                // A step's news end with the words of its inputs, in their order.
-                let behind = claimed
-                    .skip_while(|claimed| **claimed != self.input)
-                    .count();
-                let behind = if is_one { behind.min(1) } else { behind };
-                let place = stepped.heard.len().checked_sub(behind)?;
-                // No message at that place: the input does not belong to this step.
-                stepped.heard.get(place).map(|message| message.id)
-            }
-            _ => None,
+        if let Event::RunStarted(started) = event {
+            self.begun_with.clone_from(&started.claimed);
+            self.collected = started.collected;
         }
+        let stepped = event.step()?;
+        let begun_with = std::mem::take(&mut self.begun_with);
+        let is_one = self.collected && stepped.step == 0;
+        let claimed = begun_with.iter().chain(&stepped.claimed);
+        // A step's news end with the words of its inputs, in their order.
+        let behind = claimed
+            .skip_while(|claimed| **claimed != self.input)
+            .count();
+        let behind = if is_one { behind.min(1) } else { behind };
+        let place = stepped.heard.len().checked_sub(behind)?;
+        // No message at that place: the input does not belong to this step.
+        stepped.heard.get(place).map(|message| message.id)
     }
 }
 

@@ -78,15 +78,15 @@ struct Tally {
 
 impl Tally {
     fn take(&mut self, event: &Event) {
+        if let Some(it) = event.step() {
+            it.settled.iter().for_each(|settled| self.settled(settled));
+            let time = it.time;
+            it.started
+                .iter()
+                .for_each(|started| self.started(started, time));
+            it.stopped.iter().for_each(|settled| self.settled(settled));
+        }
         match event {
-            Event::RunStepped(it) => {
-                it.settled.iter().for_each(|settled| self.settled(settled));
-                let time = it.time;
-                it.started
-                    .iter()
-                    .for_each(|started| self.started(started, time));
-                it.stopped.iter().for_each(|settled| self.settled(settled));
-            }
             Event::OperationContinued(it) => {
                 if let Some(call) = &it.call {
                     self.started(&call.started, call.time);

@@ -17,7 +17,7 @@ use crate::shared::outbound_messages::add;
 use crate::shared::runs::snapshot;
 use domain::agent::Agent;
 use domain::agent::memory::{OfWhom, right_for};
-use domain::event::{Event, InputAccepted, RunStepped};
+use domain::event::{Event, InputAccepted, RunStarted, RunStepped};
 use domain::id::Stream;
 use domain::operation::Performer;
 use domain::run::Run;
@@ -39,13 +39,22 @@ pub(super) struct Plan {
     pub(super) sent: Vec<Sent>,
     pub(super) blobs: Vec<Sealed>,
     pub(super) words: Vec<InputAccepted>,
-    /// The boundary's decisions about the step and its requests.
+    /// The ledger's entries about the step and its requests.
     pub(super) decided: Vec<Event>,
     /// The guard that the run's accounts can cover the step.
     pub(super) afforded: Option<Guard>,
     /// True if the output of the step depends on content from outside.
     pub(super) untrusted: bool,
     pub(super) time: Timestamp,
+}
+
+impl Plan {
+    /// Gives the step the ledger's entries that go into its commit.
+    fn take_entries(&mut self, driving: &Driving) {
+        let waiting = driving.extras().chain(driving.entries.iter().cloned());
+        let entries = waiting.chain(self.decided.drain(..));
+        self.stepped.ledger = entries.flat_map(|event| event.ledger().to_vec()).collect();
+    }
 }
 
 /// The run as a step leaves it.
@@ -110,6 +119,7 @@ impl Driver {
                 .iter_mut()
                 .chain(&mut plan.stepped.stopped),
         );
+        plan.take_entries(driving);
         let holder = self.context.holder(&driving.run).await?;
         let stepped = Event::RunStepped(Box::new(plan.stepped.clone()));
         let mut run = driving.run.clone();
@@ -172,10 +182,12 @@ impl Driver {
     fn step_commit(&self, driving: &Driving, plan: &Plan, stepped: &Event) -> (Commit, Wake) {
         let context = driving.context(plan.time);
         let mut commit = Commit::new();
-        let mut own = Vec::new();
-        if let Some(starting) = self.phase.beginning() {
-            own.push(context.event(Event::RunStarted(Box::new(driving.run.started.clone()))));
+        let first = if let Some(starting) = self.phase.beginning() {
             commit.guards = starting.guards();
+            Event::RunStarted(Box::new(RunStarted {
+                first_step: Some(Box::new(plan.stepped.clone())),
+                ..driving.run.started.clone()
+            }))
         } else {
             // A first step that is tried again hears inputs that its run has claimed already.
             let waiting = plan
@@ -187,17 +199,11 @@ impl Driver {
                 .map(QueueGuard::InputWaiting)
                 .map(Guard::from)
                 .collect();
-        }
+            stepped.clone()
+        };
         commit.guards.extend(plan.afforded.clone());
-        own.push(context.event(stepped.clone()));
-        own.extend(
-            context.events(
-                driving
-                    .extras()
-                    .chain(driving.entries.iter().cloned())
-                    .chain(plan.decided.iter().cloned()),
-            ),
-        );
+        let written = driving.extras().filter(|event| event.ledger().is_empty());
+        let own = context.events(std::iter::once(first).chain(written));
         commit = commit.append(driving.stream(), self.phase.expected(), own);
         add_effects(&mut commit, driving, plan);
         commit.blobs = self.step_blobs(driving, plan);

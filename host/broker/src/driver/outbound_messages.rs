@@ -88,10 +88,8 @@ impl OutboundWords {
         };
         for new in own.flat_map(|append| &append.events) {
             said.reported.extend(outward(run, &new.event));
-            if let Event::RunStepped(stepped) = &new.event {
-                let joins = |input: &&InputId| !run.claimed.contains(input);
-                said.joined.extend(stepped.claimed.iter().filter(joins));
-            }
+            let joins = |input: &InputId| !run.claimed.contains(input);
+            said.joined.extend(new.event.claimed().filter(joins));
         }
         said
     }

@@ -5,7 +5,7 @@ use super::phase::{Phase, Running};
 use super::state::Driver;
 use crate::shared::DriverError;
 use crate::shared::runs::{PAGE, catch_up, load_run};
-use domain::event::Event;
+use domain::event::{BoundaryDecided, Event};
 use domain::id::{OperationId, RunId, Stream};
 use domain::time::Timestamp;
 use store::Store;
@@ -65,11 +65,12 @@ impl Driver {
             .store()
             .stream(Stream::Run(run), owed.version, PAGE)
             .await?;
-        let is_recorded = |entry: &Event| {
-            since
-                .iter()
-                .any(|recorded| recorded.event.as_ref() == Some(entry))
-        };
+        let recorded: Vec<&BoundaryDecided> = since
+            .iter()
+            .filter_map(|recorded| recorded.event.as_ref())
+            .flat_map(Event::ledger)
+            .collect();
+        let is_recorded = |entry: &Event| entry.ledger().iter().all(|it| recorded.contains(&it));
         let entries = owed
             .entries
             .iter()

@@ -28,7 +28,7 @@ async fn a_stop_while_a_model_is_asked_ends_the_turn_and_its_work() {
     let host = Host::new().await;
     host.guest.steps([works([("ask", model())], &[])]);
     host.say("never").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     assert!(host.cancel().await);
     let ended = host.ended().await;
     assert_eq!(ended.end, TurnEnd::Aborted);
@@ -43,7 +43,7 @@ async fn a_message_of_the_lowest_priority_waits_for_no_turn_of_another_session()
     let host = Host::new().await;
     host.guest.steps([works([("ask", model())], &[])]);
     host.say("never").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     let session = host.open().await;
     let asks = works([("ask", model())], &[]);
     host.guest.steps([asks, replies("done")]);
@@ -176,7 +176,7 @@ async fn a_run_that_only_waits_for_a_time_is_not_driven_until_then() {
     host.guest
         .steps([works([timer(60_000)], &[]), replies("done")]);
     host.say("hi").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     host.undriven().await;
     let host = host.crash().await;
     host.until("recovery", async || host.broker.stats().to_recover == 0)
@@ -221,7 +221,7 @@ async fn given_up() -> (Host, RunEnded) {
     let host = Host::new().await;
     host.guest.steps([works([("ask", model())], &[])]);
     host.say("never").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     let host = end_until_given_up(host).await;
     let ended = host.ended().await;
     (host, ended)
@@ -240,7 +240,7 @@ async fn a_turn_that_only_waits_for_its_model_goes_on_after_any_number_of_ends()
     let mut host = Host::new().await;
     host.guest.steps([works([("ask", model())], &[])]);
     host.say("never").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     for count in 1..=ENDS + 1 {
         host = host.crash().await;
         host.stored("operation.attempted", count).await;
@@ -328,7 +328,7 @@ async fn a_permission_to_repeat_a_turn_is_for_one_repetition_of_it() {
         .requeue(By::from(&user), input, Some(ended.run))
         .await;
     again.unwrap();
-    host.stored("run.stepped", 2).await;
+    host.stored("run.started", 2).await;
     let host = end_until_given_up(host).await;
     let letter = host.broker.dead_letters().get(input).await.unwrap();
     assert!(letter.begun && letter.run != Some(ended.run), "{letter:?}");

@@ -151,7 +151,6 @@ async fn a_reply_is_queued_for_its_chat_in_the_commit_that_ends_the_turn() {
         turn.collect::<Vec<_>>(),
         [
             "run.started",
-            "run.stepped",
             "run.ended",
             "session.turn.committed",
             "connector.outbound.queued"
@@ -213,7 +212,7 @@ async fn whoever_waits_behind_a_turn_that_asks_the_user_hears_of_the_question_at
     let host = Host::new().await;
     host.guest.steps([works([question()], &[])]);
     host.say("one").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     let behind = host.post("two").await;
     let hour = Duration::from_secs(3_600);
     let outcome = host
@@ -323,7 +322,7 @@ async fn a_turn_that_is_cancelled_tells_nothing() {
     let host = Host::new().await;
     host.guest.steps([works([timer(60_000)], &[])]);
     arrive(&host, from("42"), "hi").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     assert!(host.cancel().await);
     host.ended().await;
     assert_eq!(reported(&host).await, []);
@@ -364,7 +363,7 @@ async fn a_run_knows_its_chat_after_a_crash() {
     host.guest
         .steps([works([timer(1_000)], &[]), replies("hello")]);
     arrive(&host, from("42"), "hi").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     let host = host.crash().await;
     host.pass_ms(1_000);
     host.ended().await;
@@ -399,7 +398,7 @@ async fn a_question_of_an_agent_that_works_for_another_reaches_the_chat_of_that_
     let host = Host::new().await;
     host.guest.steps([works([timer(60_000)], &[])]);
     arrive(&host, from("42"), "hi").await;
-    host.stored("run.stepped", 1).await;
+    host.stored("run.started", 1).await;
     let caller = host.broker.store().session(host.session).await.unwrap();
     let run = caller.unwrap().open_run.unwrap();
     let other = host.open().await;

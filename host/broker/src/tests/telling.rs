@@ -12,7 +12,7 @@ async fn a_call_of_a_model_is_told_where_it_happened_even_if_the_end_of_its_run_
         .steps([works([("ask", model())], &[]), replies("done")]);
     host.say("hi").await;
     host.ended().await;
-    let stepped = host.recorded("run.stepped").await.swap_remove(0);
+    let begun = host.recorded("run.started").await.swap_remove(0);
     let ended = host.recorded("run.ended").await.swap_remove(0);
     let kinds = vec![
         TelemetryKind::MessageProcessing,
@@ -28,7 +28,7 @@ async fn a_call_of_a_model_is_told_where_it_happened_even_if_the_end_of_its_run_
     let telemetry = &host.broker.core.telemetry;
     let mut listener = telemetry.listen(0, filter, false);
     for (kind, after) in [
-        (TelemetryKind::LlmRequestComplete, &stepped),
+        (TelemetryKind::LlmRequestComplete, &begun),
         (TelemetryKind::LlmRequestStart, &ended),
     ] {
         let event = || TelemetryEvent::new(kind, after.subject, after.time);

@@ -54,6 +54,7 @@ pub use trigger::{
     TriggerPaused, TriggerPosted, TriggerRemoved, TriggerResumed, TriggerTrouble, TriggerTroubled,
 };
 
+use crate::values::id::InputId;
 use crate::work::approval::ApprovalAnswered;
 use crate::work::operation::{Answer, Continuation};
 use serde::{Deserialize, Serialize};
@@ -345,4 +346,45 @@ pub enum Event {
     /// A provider of models has a trouble that an operator should know of.
     #[serde(rename = "provider.troubled.v1")]
     ProviderTroubled(ProviderTroubled),
+}
+
+impl Event {
+    /// Returns the step that the event has: a run's start has the first one, if both were stored
+    /// together.
+    #[must_use]
+    pub fn step(&self) -> Option<&RunStepped> {
+        match self {
+            Self::RunStarted(started) => started.first_step.as_deref(),
+            Self::RunStepped(stepped) => Some(stepped),
+            _ => None,
+        }
+    }
+
+    /// Returns a run's start and its first step as events of their own; any other event as it is.
+    pub fn apart(mut self) -> impl Iterator<Item = Self> {
+        let first_step = match &mut self {
+            Self::RunStarted(started) => started.first_step.take(),
+            _ => None,
+        };
+        std::iter::once(self).chain(first_step.map(Self::RunStepped))
+    }
+
+    /// Returns the inputs that a run claimed with the event.
+    pub fn claimed(&self) -> impl Iterator<Item = InputId> {
+        let begun_with: &[InputId] = match self {
+            Self::RunStarted(started) => &started.claimed,
+            _ => &[],
+        };
+        let joined = self.step().map_or(&[][..], |step| &step.claimed);
+        begun_with.iter().chain(joined).copied()
+    }
+
+    /// Returns the ledger's entries that the event has.
+    #[must_use]
+    pub fn ledger(&self) -> &[BoundaryDecided] {
+        match self {
+            Self::BoundaryDecided(entry) => std::slice::from_ref(entry),
+            _ => self.step().map_or(&[], |step| &step.ledger),
+        }
+    }
 }

@@ -207,12 +207,21 @@ impl Run {
         let mut run: Option<Self> = None;
         for event in events {
             run = Some(match (run, event) {
-                (None, Event::RunStarted(started)) => Self::begin(RunStarted::clone(started)),
+                (None, Event::RunStarted(started)) => Self::started(RunStarted::clone(started))?,
                 (Some(run), event) => run.apply(event)?,
                 (None, _) => return Err(Corrupt("the first event is not a start".to_owned())),
             });
         }
         run.ok_or_else(|| Corrupt("there is no event".to_owned()))
+    }
+
+    fn started(mut started: RunStarted) -> Result<Self, Corrupt> {
+        let first_step = started.first_step.take();
+        let run = Self::begin(started);
+        match first_step {
+            Some(step) => run.apply(&Event::RunStepped(step)),
+            None => Ok(run),
+        }
     }
 
     /// The run after one more event.

@@ -152,6 +152,9 @@ impl Named {
         self.kept
             .extend(started.sections.map(|sections| sections.digest));
         self.kept.extend(started.resolved_config.all());
+        if let Some(step) = &started.first_step {
+            self.step(step);
+        }
     }
 
     fn step(&mut self, stepped: &RunStepped) {

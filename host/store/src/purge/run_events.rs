@@ -177,9 +177,9 @@ impl RunEvents {
     /// Adds the remaining inputs of an event to the data to be erased and, after the last of them,
     /// the event itself. The part that does not fit is left for the next transaction.
     fn add(&mut self, sql: &Sql<'_>, found: &Found, event: &Event) -> sql::Result<()> {
-        for input in taken_in(event) {
-            if let Some(bytes) = input_bytes(sql, *input)?
-                && !self.fits(found, ToErase::Input(*input), bytes)
+        for input in event.claimed() {
+            if let Some(bytes) = input_bytes(sql, input)?
+                && !self.fits(found, ToErase::Input(input), bytes)
             {
                 return Ok(());
             }
@@ -198,14 +198,5 @@ impl RunEvents {
         self.room.take(bytes);
         self.to_erase.push(part);
         true
-    }
-}
-
-/// Returns the inputs that a run took in with an event.
-fn taken_in(event: &Event) -> &[InputId] {
-    match event {
-        Event::RunStarted(started) => &started.claimed,
-        Event::RunStepped(stepped) => &stepped.claimed,
-        _ => &[],
     }
 }

@@ -41,8 +41,10 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn apply(&mut self, event: &Event, time: Timestamp) {
+        if let Some(step) = event.step() {
+            self.stepped(step);
+        }
         match event {
-            Event::RunStepped(stepped) => self.stepped(stepped),
             Event::RunSettled(settled) => self.settle(&settled.settled),
             Event::OperationContinued(it) => self.continued(it, time),
             Event::OperationAttempted(attempted) => self.attempted(attempted),

@@ -24,8 +24,8 @@ pub struct EventFilter {
     pub run: Option<RunId>,
     /// The event's stream.
     pub stream: Option<Stream>,
-    /// True to select only the ledger: decisions of the boundary, components that it admitted, and
-    /// reads by the operator.
+    /// True to select only events with lines of the ledger: decisions of the boundary, steps that
+    /// may have some, components that it admitted, and reads by the operator.
     pub ledger: bool,
 }
 
@@ -38,7 +38,8 @@ macro_rules! found {
             " AND position > :after AND (:stream IS NULL OR stream = :stream) AND (:run IS NULL OR \
              run = :run) AND (:session IS NULL OR session = :session) AND (:agent IS NULL OR agent \
              = :agent) AND (NOT :ledger OR kind IN ('boundary.decided.v1', \
-             'component.admitted.v1', 'operator.read.v1')) ORDER BY ",
+             'component.admitted.v1', 'operator.read.v1', 'run.started.v1', 'run.stepped.v1')) \
+             ORDER BY ",
             $order,
             " LIMIT :limit"
         )
@@ -73,7 +74,8 @@ const BY_SESSION: &str = text!(
 );
 const BY_AGENT: &str = select!("agent = :agent", "position");
 const BY_LEDGER: &str = select!(
-    "kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1')",
+    "kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1', \
+     'run.started.v1', 'run.stepped.v1')",
     "position"
 );
 const BY_POSITION: &str = select!("TRUE", "position");

@@ -67,7 +67,7 @@ CREATE INDEX events_by_agent ON events (agent, position) WHERE agent IS NOT NULL
 -- What stands in a session's own stream is found by the index of streams, and in no other one.
 CREATE INDEX events_by_session ON events (session, position) WHERE session IS NOT NULL AND stream <> session;
 -- The ledger: the decisions of the boundary and what the operator read of what users say, without the events around them.
-CREATE INDEX events_of_ledger ON events (position) WHERE kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1');
+CREATE INDEX events_of_ledger ON events (position) WHERE kind IN ('boundary.decided.v1', 'component.admitted.v1', 'operator.read.v1', 'run.started.v1', 'run.stepped.v1');
 -- A start looks up each component as it was admitted last, and passes over no other line of the ledger.
 CREATE INDEX events_of_admissions ON events (about) WHERE kind = 'component.admitted.v1';
 -- A purge finds what an agent's stream tells of a session without an inspection of everything.

@@ -1,15 +1,21 @@
 //! The size of a turn in the database, by table and index.
 
 use super::sample::{
-    NOON, Sample, ada, agent, begin, message, new, noise, run_ended, run_started, session, stepped,
-    timer, turn_after, turn_committed,
+    NOON, Sample, ada, agent, begin, message, new, run_ended, run_started, session, stepped, timer,
+    turn_after, turn_committed,
 };
 use crate::sql::{Columns, Connection};
 use crate::{Commit, Expected};
+use domain::definition::DefinitionId;
 use domain::digest::Digest;
-use domain::event::{Event, InputAccepted, NewEvent, Source, Subject};
+use domain::egress::Traffic;
+use domain::event::{
+    BoundaryDecided, BoundaryDecision, BoundaryVerdict, Event, InputAccepted, NewEvent, Source,
+    Subject,
+};
 use domain::id::{InputId, RunId, Stream};
 use domain::message::{Draft, Role};
+use domain::ruling::{MODEL_CALL, Rule};
 use uuid::Uuid;
 
 /// Turns that are counted.
@@ -58,13 +64,13 @@ async fn take_turns(sample: &Sample, turns: u64, said: impl Fn(u64) -> String) {
         config.tools = Digest::of(b"tools");
         config.peers = Digest::of(b"peers");
         config.ceiling = Digest::of(b"ceiling");
-        let call = stepped(run, vec![said], Vec::new(), vec![timer(run, "model", NOON)]);
+        let mut call = stepped(run, vec![said], Vec::new(), vec![timer(run, "model", NOON)]);
         let mut end = stepped(run, Vec::new(), vec![reply], Vec::new());
         end.basis.documents.scene = Digest::of(b"scene");
+        call.ledger = vec![asked_a_model(run)];
+        started.first_step = Some(Box::new(call));
         let of_run = vec![
             Event::RunStarted(started),
-            Event::RunStepped(Box::new(call)),
-            noise(1),
             Event::RunStepped(Box::new(end)),
             run_ended(run, 1, node.id),
         ];
@@ -103,6 +109,33 @@ async fn take_turns(sample: &Sample, turns: u64, said: impl Fn(u64) -> String) {
             );
         sample.store.commit(commit).await.unwrap();
         last = Some(node);
+    }
+}
+
+/// The ledger's entry of a step that asks a model.
+fn asked_a_model(run: RunId) -> BoundaryDecided {
+    BoundaryDecided {
+        run: Some(run),
+        operation: None,
+        segment: 0,
+        definition: DefinitionId("assistant".to_owned()),
+        user_id: Some(ada()),
+        tool: None,
+        component: Some("assistant".to_owned()),
+        code: Some(Digest::of(b"component")),
+        version: None,
+        grant: Some(Digest::of(b"grant")),
+        decisions: vec![BoundaryDecision {
+            capability: MODEL_CALL.to_owned(),
+            verdict: BoundaryVerdict::Granted,
+            rule: Rule::Granted,
+            times: 1,
+            detail: "default".to_owned(),
+        }],
+        left_out: 0,
+        folders: Vec::new(),
+        egress: Traffic::default(),
+        time: NOON,
     }
 }
 

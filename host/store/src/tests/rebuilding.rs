@@ -6,12 +6,15 @@ use super::opening::{DIR, in_another_process};
 use super::projections::everything;
 use super::recalling::note;
 use super::sample::{
-    Sample, agent, begin, commit, noise, open, opened, run, run_started, session, take_turn,
+    NOON, Sample, accepted, agent, begin, commit, input, message, noise, open, opened, run,
+    run_begun, run_started, session, stepped, take_turn, timer,
 };
 use crate::sql::{Columns, Connection};
 use crate::{CRASH_POINTS, RebuildError, RebuildState, Rebuilt, Replaced, Store};
+use domain::event::{Event, Source};
 use domain::grant::BucketScope;
 use domain::id::Stream;
+use domain::message::Role;
 use domain::turn::TurnNode;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +57,32 @@ fn replaced(table: &'static str, [changed, missing, superfluous]: [u64; 3]) -> R
         missing,
         superfluous,
     }
+}
+
+#[tokio::test]
+async fn a_start_with_its_first_step_leaves_the_rows_of_both() {
+    let mut rows = Vec::new();
+    for is_together in [true, false] {
+        let sample = Sample::new();
+        begin(&sample).await;
+        for n in [1, 2] {
+            let said = accepted(n, 1, Source::Api, "hello");
+            sample.append(Stream::Session(session(1)), vec![said]).await;
+        }
+        let heard = vec![message(1, Role::User, "hello")];
+        let mut step = stepped(run(1), heard, Vec::new(), vec![timer(run(1), "t", NOON)]);
+        step.claimed = vec![input(2)];
+        let claimed = vec![input(1)];
+        let events = if is_together {
+            vec![run_begun(step, 1, None, claimed), noise(1)]
+        } else {
+            let started = run_started(run(1), 1, None, claimed);
+            vec![started, Event::RunStepped(Box::new(step))]
+        };
+        sample.append(Stream::Run(run(1)), events).await;
+        rows.push(everything(&sample.database()));
+    }
+    assert_eq!(rows[0], rows[1]);
 }
 
 #[tokio::test]

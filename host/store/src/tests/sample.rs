@@ -243,6 +243,20 @@ pub(super) fn run_started(
     }))
 }
 
+/// The start of a run with its first step.
+pub(super) fn run_begun(
+    step: RunStepped,
+    in_session: u128,
+    base: Option<&TurnNode>,
+    claimed: Vec<InputId>,
+) -> Event {
+    let mut begun = run_started(step.run, in_session, base, claimed);
+    if let Event::RunStarted(started) = &mut begun {
+        started.first_step = Some(Box::new(step));
+    }
+    begun
+}
+
 /// A step in which nothing but messages and operations happened.
 pub(super) fn stepped(
     of: RunId,
@@ -282,6 +296,7 @@ pub(super) fn stepped(
         stopped: Vec::new(),
         answers: digest,
         usage: CallUsage::default(),
+        ledger: Vec::new(),
         time: NOON,
     }
 }

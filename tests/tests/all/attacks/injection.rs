@@ -7,7 +7,7 @@ use agent_host_tests::peer::{Peer, Says};
 use agent_host_tests::process::{Folder, Host};
 use agent_host_tests::prompt::{self, completion};
 use agent_host_tests::{Setup, World};
-use domain::event::{BoundaryVerdict, Event};
+use domain::event::BoundaryVerdict;
 use domain::grant::Grant;
 use domain::operation::Performer;
 use domain::ruling::TOOL_CALL;
@@ -137,10 +137,7 @@ async fn words_that_look_like_calls_are_words() {
             .events(session)
             .await
             .into_iter()
-            .filter_map(|event| match event {
-                Event::RunStepped(stepped) => Some(stepped.started),
-                _ => None,
-            });
+            .filter_map(|event| Some(event.step()?.started.clone()));
         let tools = tools
             .flatten()
             .filter(|operation| matches!(operation.performer, Performer::Tool { .. }))

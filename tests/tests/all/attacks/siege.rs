@@ -612,18 +612,8 @@ impl Siege {
 
     /// Returns the decisions of the boundary on a session's turns.
     pub(super) async fn ledger(&self, session: SessionId) -> Vec<BoundaryDecided> {
-        let decided = |event| {
-            if let Event::BoundaryDecided(decided) = event {
-                Some(*decided)
-            } else {
-                None
-            }
-        };
-        self.events(session)
-            .await
-            .into_iter()
-            .filter_map(decided)
-            .collect()
+        let events = self.events(session).await.into_iter();
+        events.flat_map(|event| event.ledger().to_vec()).collect()
     }
 
     /// One turn of an agent that attacks, judged.

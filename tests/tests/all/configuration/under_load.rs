@@ -159,21 +159,18 @@ fn under(events: &[Event]) -> BTreeMap<String, Under> {
     let mut by_input = BTreeMap::new();
     let mut tools: BTreeMap<RunId, Digest> = BTreeMap::new();
     for event in events {
-        match event {
-            Event::RunStarted(started) => {
-                let shown = started.resolved_config;
-                tools.insert(started.run, shown.tools);
-                if started.definition.0 == "puppet" {
-                    by_input.extend(of_inputs(started, json!(shown).to_string()));
-                }
+        if let Event::RunStarted(started) = event {
+            let shown = started.resolved_config;
+            tools.insert(started.run, shown.tools);
+            if started.definition.0 == "puppet" {
+                by_input.extend(of_inputs(started, json!(shown).to_string()));
             }
-            Event::RunStepped(stepped) => {
-                assert_eq!(
-                    stepped.basis.documents.tools, tools[&stepped.run],
-                    "each step is shown what its turn began with"
-                );
-            }
-            _ => {}
+        }
+        if let Some(step) = event.step() {
+            assert_eq!(
+                step.basis.documents.tools, tools[&step.run],
+                "each step is shown what its turn began with"
+            );
         }
     }
     by_input

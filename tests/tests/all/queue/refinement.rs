@@ -145,7 +145,12 @@ impl Session<'_> {
                 self.outcome.dead.retain(|dead| *dead != it.input);
                 self.changed(it.time);
             }
-            Event::RunStarted(it) => self.started(it)?,
+            Event::RunStarted(it) => {
+                self.started(it)?;
+                if let Some(step) = &it.first_step {
+                    self.stepped(step)?;
+                }
+            }
             Event::RunStepped(it) => self.stepped(it)?,
             Event::RunEnded(it) => self.ended(it)?,
             _ => {}
@@ -454,10 +459,11 @@ async fn story(store: &Store, session: SessionId) -> Story {
     };
     let mut story = Story::default();
     for recorded in store.events(0, filter, 1_000_000).await.unwrap() {
+        story
+            .claims
+            .extend(recorded.event.iter().flat_map(Event::claimed));
         match recorded.event {
             Some(Event::InputAccepted(it)) => story.accepted.push(it),
-            Some(Event::RunStarted(it)) => story.claims.extend(it.claimed),
-            Some(Event::RunStepped(it)) => story.claims.extend(it.claimed),
             Some(Event::InputDead(it)) => drop(story.gone.insert(it.input, "dead")),
             Some(Event::InputRequeued(it)) => {
                 story.gone.remove(&it.input);

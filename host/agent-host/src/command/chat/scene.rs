@@ -104,8 +104,20 @@ fn note(words: &str) -> String {
 }
 
 impl Scene {
-    /// Returns the things that a frame shows.
+    /// Returns the things that a frame shows. The start of a run may have its first step with it.
     pub(super) fn take(&mut self, name: &str, frame: &Value) -> Vec<Shown> {
+        let mut shown = self.taken(name, frame);
+        if let Some(step) = frame.pointer("/data/first_step") {
+            let mut stepped = frame.clone();
+            if let Some(data) = stepped.get_mut("data") {
+                data.clone_from(step);
+            }
+            shown.extend(self.taken("run.stepped.v1", &stepped));
+        }
+        shown
+    }
+
+    fn taken(&mut self, name: &str, frame: &Value) -> Vec<Shown> {
         match frame.get("spawned") {
             Some(spawned) => self.below(name, frame, spawned),
             None => self.own(name, frame),

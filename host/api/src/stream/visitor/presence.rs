@@ -178,6 +178,7 @@ fn closes(event: &Event, question: OperationId) -> bool {
         Event::OperationAnswered(answer) => of(answer.operation),
         Event::ApprovalAnswered(answer) => of(answer.operation),
         Event::RunSettled(it) => settles(&it.settled),
+        // A first step settles nothing that was shown before.
         Event::RunStepped(it) => settles(&it.settled) || settles(&it.stopped),
         _ => false,
     }

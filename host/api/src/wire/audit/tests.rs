@@ -1,11 +1,13 @@
 //! The lines of the ledger, pinned.
 
+use super::super::tests::{begun, stepped};
 use super::audit;
 use domain::definition::DefinitionId;
 use domain::digest::Digest;
 use domain::egress::{Hop, Method, Scheme, Traffic};
 use domain::event::{
-    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, Event, Recorded, Subject,
+    BoundaryDecided, BoundaryDecision, BoundaryVerdict, ComponentAdmitted, Event, Recorded,
+    RunStarted, Subject,
 };
 use domain::grant::OwnedFolder;
 use domain::id::{AgentId, EventId, OperationId, RunId, SessionId};
@@ -120,15 +122,28 @@ fn the_lines_of_a_call_say_who_did_what_with_which_code_under_which_grant() {
         egress: Traffic { hops: vec![hop] },
         time: Timestamp(1_700_000_000_000),
     };
-    let lines: Vec<Value> = audit(&recorded(Event::BoundaryDecided(Box::new(decided))))
-        .iter()
-        .map(|line| json!(line))
-        .collect();
     let golden: Vec<Value> = include_str!("golden.jsonl")
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines, golden);
+    let Event::RunStepped(mut step) = stepped(Vec::new(), Vec::new(), Vec::new()) else {
+        panic!("a step")
+    };
+    step.ledger = vec![decided.clone()];
+    let begun = RunStarted {
+        first_step: Some(step.clone()),
+        ..begun()
+    };
+    // Alone, in a step, and in the first step of a run.
+    for event in [
+        Event::BoundaryDecided(Box::new(decided)),
+        Event::RunStepped(step),
+        Event::RunStarted(Box::new(begun)),
+    ] {
+        let lines = audit(&recorded(event));
+        let lines: Vec<Value> = lines.iter().map(|line| json!(line)).collect();
+        assert_eq!(lines, golden);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The public form of the events of runs and their operations.
 
-use super::public;
+use super::{BoundaryDecided, public};
 use crate::wire::message::{MessageView, message};
 use crate::wire::operation::{
     OperationView, ReplyToView, SettledOperation, operation, settlements,
@@ -61,6 +61,12 @@ public! {
             bytes: hint.bytes,
             untrusted: hint.untrusted,
         }).collect(),
+        /// Its first step, if both were stored together.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        first_step: Option<Box<RunStepped>> = it
+            .first_step
+            .as_deref()
+            .map(|step| Box::new(RunStepped::of(step))),
     }
     RunStepped(it: event::RunStepped) {
         step: u32,
@@ -86,6 +92,8 @@ public! {
             .collect(),
         #[schema(value_type = Object)]
         usage: CallUsage,
+        /// The decisions of the boundary about the step, its requests, and calls that have ended.
+        ledger: Vec<BoundaryDecided> = it.ledger.iter().map(BoundaryDecided::of).collect(),
         /// The agent's summary, of `complete`.
         #[serde(skip_serializing_if = "Option::is_none")]
         summary: Option<Value> = match &it.decision {

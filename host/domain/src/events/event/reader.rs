@@ -83,7 +83,7 @@ mod tests {
         (
             names::<RunStarted>,
             "accounts agent base base_message claimed collected compacted compacts component \
-         configuration deadline definition denies depth generation hints hops limits model \
+         configuration deadline definition denies depth first_step generation hints hops limits model \
          overflow overrides permissions persona priority reply_to resolved_config revision run sections \
          session session_config \
          session_expires_at session_state session_type spawn_depth time untrusted user_id",

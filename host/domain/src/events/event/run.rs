@@ -6,6 +6,7 @@ use crate::agents::authority::{Denies, Permissions};
 use crate::agents::definition::DefinitionId;
 use crate::agents::persona::PersonaId;
 use crate::agents::session::CHAT;
+use crate::events::event::BoundaryDecided;
 use crate::thread::compaction::{Compacted, Compaction};
 use crate::thread::message::Message;
 use crate::thread::prompt_cut::PromptCut;
@@ -133,6 +134,10 @@ pub struct RunStarted {
     pub generation: GenerationSettings,
     /// Time at which it began.
     pub time: Timestamp,
+    /// Its first step. None if something else had to be stored before the step, such as a failed
+    /// attempt at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_step: Option<Box<RunStepped>>,
 }
 
 impl RunStarted {
@@ -186,6 +191,7 @@ impl RunStarted {
             model: None,
             generation: GenerationSettings::default(),
             time,
+            first_step: None,
         }
     }
 
@@ -240,6 +246,10 @@ pub struct RunStepped {
     pub answers: Digest,
     /// Resources that the guest's call used.
     pub usage: CallUsage,
+    /// The ledger's entries that the host stores with it: about the step, its requests, and calls
+    /// that have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ledger: Vec<BoundaryDecided>,
     /// Time of the decision.
     pub time: Timestamp,
 }

@@ -143,6 +143,7 @@ pub fn decide(run: &Run, taken: Taken) -> RunStepped {
         stopped: stops,
         answers: taken.answers,
         usage: taken.usage,
+        ledger: Vec::new(),
         time: taken.time,
     }
 }

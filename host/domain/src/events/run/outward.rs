@@ -53,8 +53,10 @@ pub fn outward(run: &Run, event: &Event) -> Vec<Outward> {
     if run.started.compacts.is_some() {
         return Vec::new();
     }
+    if let Some(step) = event.step() {
+        return of_step(run, step);
+    }
     match event {
-        Event::RunStepped(stepped) => of_step(run, stepped),
         Event::OperationContinued(continuation) => of_continuation(continuation),
         Event::RunEnded(ended) => of_end(ended).into_iter().collect(),
         // The others are between the host and the agent, or in other streams.

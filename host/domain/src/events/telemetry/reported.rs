@@ -37,18 +37,18 @@ struct Call {
 impl RunTally {
     /// Takes up an event of the run, in stream order.
     pub fn note(&mut self, event: &Event) {
+        if let Some(step) = event.step() {
+            let calls = step.started.iter().filter_map(|operation| {
+                let call = Call {
+                    tool: tool_of(operation)?,
+                    since: step.time,
+                };
+                Some((operation.id, call))
+            });
+            self.calls.extend(calls);
+        }
         match event {
             Event::RunStarted(started) => self.begun = Some(started.time),
-            Event::RunStepped(stepped) => {
-                let calls = stepped.started.iter().filter_map(|operation| {
-                    let call = Call {
-                        tool: tool_of(operation)?,
-                        since: stepped.time,
-                    };
-                    Some((operation.id, call))
-                });
-                self.calls.extend(calls);
-            }
             Event::OperationContinued(Continuation {
                 call: Some(made), ..
             }) => {
@@ -126,7 +126,12 @@ pub fn telemetry_of(recorded: &Recorded, tally: &RunTally) -> Vec<TelemetryEvent
         Event::InputDead(it) if recorded.subject.run.is_none() => {
             vec![teller.lost(it.input, NOT_BEGUN)]
         }
-        Event::RunStarted(started) => teller.processing(&started.claimed),
+        Event::RunStarted(started) => {
+            let first_step = started.first_step.iter();
+            let stepped = first_step.flat_map(|step| teller.stepped(step));
+            let processing = teller.processing(&started.claimed).into_iter();
+            processing.chain(stepped).collect()
+        }
         Event::RunStepped(stepped) => teller.stepped(stepped),
         Event::OperationContinued(Continuation {
             call: Some(made), ..

@@ -87,12 +87,7 @@ async fn of_claimed(core: &Core, run: RunId) -> Result<Option<Origin>, Error> {
         };
         version = last.version;
         for recorded in page {
-            let claimed = match recorded.event {
-                Some(Event::RunStarted(started)) => started.claimed,
-                Some(Event::RunStepped(stepped)) => stepped.claimed,
-                _ => Vec::new(),
-            };
-            for input in claimed {
+            for input in recorded.event.iter().flat_map(Event::claimed) {
                 deepest = deeper(deepest, of_claimed_input(core, input).await?);
             }
         }

@@ -4,7 +4,7 @@ use super::super::blobs::part;
 use super::super::buckets::{place, written};
 use super::super::sample::{
     NOON, Sample, accepted, ada, agent, begin, commit, input, message, new, noise, opened, run,
-    run_ended, run_started, session, stepped, timer,
+    run_begun, run_ended, run_started, session, stepped, timer,
 };
 use super::buckets::{BYTES_MAX, LARGE_BYTES, payloads};
 use super::{ANSWER, begun, deleted, erase_all, finished, is_sound, of_slot, purged};
@@ -220,8 +220,7 @@ async fn large_inputs_and_messages_of_a_run_go_a_few_at_a_time() {
     let said = (1..=3).map(|id| message(id, Role::User, &large)).collect();
     let step = stepped(run(1), said, Vec::new(), Vec::new());
     let events = vec![
-        run_started(run(1), 1, None, (1..=3).map(input).collect()),
-        Event::RunStepped(Box::new(step)),
+        run_begun(step, 1, None, (1..=3).map(input).collect()),
         run_ended(run(1), 1, TurnId(Digest([0; 32]))),
     ];
     sample.append(Stream::Run(run(1)), events).await;

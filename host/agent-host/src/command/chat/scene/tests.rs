@@ -56,6 +56,11 @@ fn tools_are_shown_when_they_begin_and_when_they_end() {
         scene.take("run.stepped.v1", &started),
         [faint("  → read_file {\"path\":\"a\"}")]
     );
+    let begun = json!({ "data": { "first_step": started["data"] } });
+    assert_eq!(
+        Scene::default().take("run.started.v1", &begun),
+        [faint("  → read_file {\"path\":\"a\"}")]
+    );
     let done = json!({ "data": { "messages": [{ "id": 4, "role": "tool", "text": "one\ntwo", "answers": { "name": "read_file", "failed": false } }] } });
     assert_eq!(
         scene.take("run.stepped.v1", &done),
@@ -159,13 +164,14 @@ fn what_agents_below_do_is_shown_further_to_the_right() {
     let mut scene = Scene::default();
     let path = "/local/agent/assistant/sub/0";
     let started = json!({ "data": { "started": [{ "operation_id": "t", "kind": "tool", "tool": "read_file", "arguments": { "path": "a" } }] } });
-    let deeper = below(started.clone(), "/local/agent/assistant/sub/0/sub/2", 2);
+    let begun = json!({ "data": { "first_step": started["data"] } });
+    let deeper = below(begun, "/local/agent/assistant/sub/0/sub/2", 2);
     assert_eq!(
         scene.take("run.stepped.v1", &below(started, path, 1)),
         [faint("    sub/0  → read_file {\"path\":\"a\"}")]
     );
     assert_eq!(
-        scene.take("run.stepped.v1", &deeper),
+        scene.take("run.started.v1", &deeper),
         [faint("        sub/0/sub/2  → read_file {\"path\":\"a\"}")]
     );
     let note = json!({ "kind": "note", "operation_id": "t", "text": "half of it" });
@@ -433,7 +439,9 @@ fn a_compaction_is_a_quiet_line_at_its_end() {
         frame["run_id"] = json!("c");
         frame
     };
-    let started = of_run(json!({ "data": { "compacts": { "through": "x" } } }));
+    let first_step = json!({ "messages": [{ "id": 8, "role": "assistant", "text": "So far" }] });
+    let started =
+        of_run(json!({ "data": { "compacts": { "through": "x" }, "first_step": first_step } }));
     assert_eq!(scene.take("run.started.v1", &started), []);
     assert_eq!(scene.take("delta", &of_run(delta("s", "Summary"))), []);
     let summary = json!([{ "id": 9, "role": "notice", "text": "Summary",

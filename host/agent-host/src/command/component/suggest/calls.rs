@@ -114,13 +114,13 @@ pub(super) async fn from_host(
         follow: false,
     };
     let take = |event: &Value| {
-        let started = list(event, "/data/started").iter();
-        started.for_each(|operation| calls.take(operation, tools));
+        for started in ["/data/started", "/data/first_step/started"] {
+            let started = list(event, started).iter();
+            started.for_each(|operation| calls.take(operation, tools));
+        }
         let kept = &mut calls.kept;
         kept.drain(..kept.len().saturating_sub(CALLS_MAX));
-        if text(event, "/data/component") == entry.name {
-            take_recorded(event, &code, tools, needs);
-        }
+        take_recorded(event, &entry.name, &code, tools, needs);
     };
     client.read_log(log, take).await?;
     Ok(calls)
@@ -128,24 +128,35 @@ pub(super) async fn from_host(
 
 /// Adds what an event says about a component: a call of the present code, or that it has been
 /// admitted with another code or another grant. What was decided before says nothing any more.
-fn take_recorded(event: &Value, code: &str, tools: &[ToolDefinition], needs: &mut Needs) {
-    if text(event, "/type") == ADMITTED {
-        needs.forget();
-        return;
-    }
-    let of_call = text(event, "/data/code");
-    if of_call.is_empty() || of_call == code {
-        take_decided(event, tools, needs);
+fn take_recorded(
+    event: &Value,
+    component: &str,
+    code: &str,
+    tools: &[ToolDefinition],
+    needs: &mut Needs,
+) {
+    let of_steps = ["/data/ledger", "/data/first_step/ledger"];
+    let of_steps = of_steps.iter().flat_map(|place| list(event, place));
+    for entry in event.get("data").into_iter().chain(of_steps) {
+        if text(entry, "/component") != component {
+            continue;
+        }
+        let of_call = text(entry, "/code");
+        if text(event, "/type") == ADMITTED {
+            needs.forget();
+        } else if of_call.is_empty() || of_call == code {
+            take_decided(entry, tools, needs);
+        }
     }
 }
 
 /// Adds what a host decided about a call of one of these tools to the needs.
-fn take_decided(event: &Value, tools: &[ToolDefinition], needs: &mut Needs) {
-    let name = text(event, "/data/tool");
+fn take_decided(entry: &Value, tools: &[ToolDefinition], needs: &mut Needs) {
+    let name = text(entry, "/tool");
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
         return;
     };
-    let decisions: Vec<BoundaryDecision> = read_part(event, "/data/decisions");
+    let decisions: Vec<BoundaryDecision> = read_part(entry, "/decisions");
     // What a list of an agent refused, no grant allows.
     let is_by_grant = |decision: &BoundaryDecision| {
         matches!(
@@ -154,7 +165,7 @@ fn take_decided(event: &Value, tools: &[ToolDefinition], needs: &mut Needs) {
         )
     };
     let by_grant: Vec<BoundaryDecision> = decisions.into_iter().filter(is_by_grant).collect();
-    let traffic: Traffic = read_part(event, "/data/egress");
+    let traffic: Traffic = read_part(entry, "/egress");
     needs.take_of(tool, &by_grant, &traffic);
 }
 
@@ -188,7 +199,7 @@ mod tests {
     use super::{Calls, Needs, Recorded, read, take_decided, take_recorded};
     use crate::config::ComponentConfig;
     use domain::tool::{EffectClass, ToolDefinition};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn tools() -> [ToolDefinition; 1] {
         [ToolDefinition {
@@ -263,7 +274,7 @@ mod tests {
             })
         };
         let decision = |capability: &str, verdict: &str, rule: &str| json!({ "capability": capability, "verdict": verdict, "rule": rule, "times": 1 });
-        let event = json!({ "data": {
+        let entry = json!({
             "tool": "read_file", "component": "c",
             "decisions": [
                 decision("net.http", "granted", "grant"),
@@ -273,9 +284,9 @@ mod tests {
                 decision("files.write", "refused", "notAsked"),
             ],
             "egress": { "hops": [hop("a.example", "done"), hop("b.example", "not-granted")] },
-        } });
+        });
         let mut needs = Needs::default();
-        take_decided(&event, &tool, &mut needs);
+        take_decided(&entry, &tool, &mut needs);
         let lines = needs.lines(&ComponentConfig::default());
         let reported: Vec<String> = lines.iter().map(|line| line.text(true)).collect();
         assert_eq!(
@@ -295,33 +306,44 @@ mod tests {
                 && notes[0].starts_with("read_file uses files.write and does not declare it"),
             "{notes:?}"
         );
-        take_decided(&event, &[], &mut Needs::default());
+        take_decided(&entry, &[], &mut Needs::default());
     }
 
     /// The tool declares it now, or another grant allows it.
     #[test]
     fn what_was_decided_about_other_code_or_under_another_grant_is_forgotten() {
         let decided = |code: &str, bucket: &str| {
-            json!({ "type": "boundary.decided.v1", "data": {
+            json!({
                 "tool": "read_file", "component": "c", "code": code, "decisions": [{
                     "capability": format!("{bucket}.read"), "verdict": "refused",
                     "rule": "notAsked", "times": 1,
                 }],
-            } })
+            })
         };
+        let of_step =
+            |entry: Value| json!({ "type": "run.stepped.v1", "data": { "ledger": [entry] } });
+        let of_start = |entry: Value| json!({ "type": "run.started.v1", "data": { "first_step": { "ledger": [entry] } } });
+        let alone = |entry: Value| json!({ "type": "boundary.decided.v1", "data": entry });
         let admitted = json!({ "type": "component.admitted.v1", "data": { "component": "c" } });
         let mut needs = Needs::default();
         for event in [
-            decided("sha256:02", "before"),
+            of_step(decided("sha256:02", "before")),
             admitted,
-            decided("sha256:01", "elsewhere"),
-            decided("sha256:02", "now"),
+            of_step(decided("sha256:01", "elsewhere")),
+            alone(decided("sha256:02", "alone")),
+            of_start(decided("sha256:02", "first")),
+            of_step(decided("sha256:02", "now")),
         ] {
-            take_recorded(&event, "sha256:02", &tools(), &mut needs);
+            take_recorded(&event, "c", "sha256:02", &tools(), &mut needs);
         }
         let notes = needs.notes();
+        let told = ["alone", "first", "now"]
+            .map(|bucket| format!("read_file uses {bucket}.read and does not"));
         assert!(
-            notes.len() == 1 && notes[0].starts_with("read_file uses now.read and does not"),
+            notes.len() == told.len()
+                && told
+                    .iter()
+                    .all(|told| notes.iter().any(|note| note.starts_with(told))),
             "{notes:?}"
         );
     }

@@ -68,6 +68,7 @@ fn stepped(decision: Decision) -> RunStepped {
         stopped: Vec::new(),
         answers: none,
         usage: CallUsage::default(),
+        ledger: Vec::new(),
         time: NOW,
     }
 }
