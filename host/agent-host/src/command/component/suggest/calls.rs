@@ -337,13 +337,13 @@ mod tests {
             take_recorded(&event, "c", "sha256:02", &tools(), &mut needs);
         }
         let notes = needs.notes();
-        let told = ["alone", "first", "now"]
+        let expected = ["alone", "first", "now"]
             .map(|bucket| format!("read_file uses {bucket}.read and does not"));
         assert!(
-            notes.len() == told.len()
-                && told
+            notes.len() == expected.len()
+                && expected
                     .iter()
-                    .all(|told| notes.iter().any(|note| note.starts_with(told))),
+                    .all(|expected| notes.iter().any(|note| note.starts_with(expected))),
             "{notes:?}"
         );
     }
