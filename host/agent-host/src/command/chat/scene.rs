@@ -109,7 +109,9 @@ impl Scene {
         let mut shown = self.taken(name, frame);
         if let Some(step) = frame.pointer("/data/first_step") {
             let mut stepped = frame.clone();
-            stepped["data"] = step.clone();
+            if let Some(data) = stepped.get_mut("data") {
+                data.clone_from(step);
+            }
             shown.extend(self.taken("run.stepped.v1", &stepped));
         }
         shown

@@ -63,7 +63,10 @@ public! {
         }).collect(),
         /// Its first step, if both were stored together.
         #[serde(skip_serializing_if = "Option::is_none")]
-        first_step: Option<RunStepped> = it.first_step.as_deref().map(RunStepped::of),
+        first_step: Option<Box<RunStepped>> = it
+            .first_step
+            .as_deref()
+            .map(|step| Box::new(RunStepped::of(step))),
     }
     RunStepped(it: event::RunStepped) {
         step: u32,

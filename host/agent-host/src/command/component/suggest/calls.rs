@@ -199,7 +199,7 @@ mod tests {
     use super::{Calls, Needs, Recorded, read, take_decided, take_recorded};
     use crate::config::ComponentConfig;
     use domain::tool::{EffectClass, ToolDefinition};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn tools() -> [ToolDefinition; 1] {
         [ToolDefinition {
@@ -337,13 +337,13 @@ mod tests {
             take_recorded(&event, "c", "sha256:02", &tools(), &mut needs);
         }
         let notes = needs.notes();
-        let told = ["alone", "first", "now"]
+        let expected = ["alone", "first", "now"]
             .map(|bucket| format!("read_file uses {bucket}.read and does not"));
         assert!(
-            notes.len() == told.len()
-                && told
+            notes.len() == expected.len()
+                && expected
                     .iter()
-                    .all(|told| notes.iter().any(|note| note.starts_with(told))),
+                    .all(|expected| notes.iter().any(|note| note.starts_with(expected))),
             "{notes:?}"
         );
     }
