@@ -1,7 +1,7 @@
 //! The size of a turn in the database, by table and index.
 
 use super::sample::{
-    NOON, Sample, ada, agent, message, new, noise, run_ended, run_started, session, stepped, timer,
+    NOON, Sample, ada, agent, message, new, run_ended, run_started, session, stepped, timer,
     turn_after, turn_committed,
 };
 use crate::sql::Columns;

@@ -5,7 +5,10 @@ use super::buckets::{place, written};
 use super::opening::{DIR, in_another_process};
 use super::projections::everything;
 use super::recalling::note;
-use super::sample::{Sample, agent, commit, noise, open, opened, run, session, take_turn};
+use super::sample::{
+    NOON, Sample, accepted, agent, commit, input, message, noise, open, opened, run, run_begun,
+    run_started, session, stepped, take_turn, timer,
+};
 use crate::sql::{Columns, Connection};
 use crate::{CRASH_POINTS, RebuildError, RebuildState, Rebuilt, Replaced, Store};
 use domain::event::{Event, Source};
@@ -57,8 +60,7 @@ fn replaced(table: &'static str, [changed, missing, superfluous]: [u64; 3]) -> R
 async fn a_start_with_its_first_step_leaves_the_rows_of_both() {
     let mut rows = Vec::new();
     for is_together in [true, false] {
-        let sample = Sample::new();
-        begin(&sample).await;
+        let sample = Sample::begun().await;
         for n in [1, 2] {
             let said = accepted(n, 1, Source::Api, "hello");
             sample.append(Stream::Session(session(1)), vec![said]).await;
