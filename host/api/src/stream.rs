@@ -202,7 +202,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
         .live()
         .join(|agent, session| scope.may_have(agent, session));
     let last = joined.position;
-    let inbound_message = VisitorEntry {
+    let newcomer = VisitorEntry {
         broker,
         user: &caller.user,
         scope: &scope,
@@ -211,7 +211,7 @@ pub(crate) async fn begin(api: &Api, request: StreamRequest) -> Result<Response,
     // Read after that: what has happened since is streamed.
     let shown = shown_session(broker, &caller.user, &found, session).await?;
     let view = params.view.unwrap_or_default();
-    let welcome = inbound_message.welcome(view, shown.as_ref()).await?;
+    let welcome = newcomer.welcome(view, shown.as_ref()).await?;
     let is_operator = caller.operator.is_some();
     let viewer = broker
         .feeds()

@@ -17,7 +17,7 @@ use store::{Commit, Expected, ReadError};
 
 /// The trigger event on which components are admitted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum TriggerEvent {
+pub(crate) enum AdmissionReason {
     /// The host starts: a file may have changed while it did not run.
     Start,
     /// Other code is served on request.
@@ -29,7 +29,7 @@ pub(crate) enum TriggerEvent {
 pub(crate) async fn admit(
     core: &Core,
     served: &Served,
-    trigger_event: TriggerEvent,
+    reason: AdmissionReason,
     change: Option<Event>,
 ) -> Result<(), Error> {
     let known = last_admitted(core, served).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn admit(
             .and_then(|before| replaced(before, code, is_same));
         if let Some(before) = replaces
             && !is_same
-            && matches!(trigger_event, TriggerEvent::Start)
+            && matches!(reason, AdmissionReason::Start)
         {
             tracing::warn!(
                 component = %entry.name, code = %code.reference(), before = %before.reference(),

@@ -212,7 +212,7 @@ pub(crate) struct Core {
     port: WakePort,
     /// The figure [`Stats::wakes`].
     wakes: AtomicU64,
-    /// The figure [`Stats::looks`].
+    /// The figure [`Stats::inspections`].
     inspections: AtomicU64,
     /// The figure [`Stats::to_recover`].
     to_recover: AtomicUsize,

@@ -42,7 +42,7 @@
 //! - events of structured sessions: `driver/session_events.rs`
 //! - the end of a run: `driver/end.rs`, on a command's request: `driver/abort.rs`
 //! - recovery after a crash or a panic: `driver/recovered.rs`, `driver/panicked.rs`
-//! - pauses after trouble: `driver/backoff.rs`
+//! - pauses after trouble: `driver/trouble.rs`
 //! - commits that can never be stored, quarantine: `driver/unstorable.rs`, `driver/stuck.rs`
 
 mod abort;

@@ -8,11 +8,18 @@
 //! ## Where things are
 //!
 //! - commands from outside: `command.rs`; what they share with drivers: `shared.rs`
+//! - state that all share, commits that wake the driver of their session: `core.rs`; the start of
+//!   the broker, and the way in which a driver is started: `start.rs`; what a driver receives:
+//!   `signal.rs`
 //! - the return of a user from another agent: `come_back.rs`
 //! - the order of the work in one session: `driver.rs`
 //! - the engine that executes guests, and its stand-in for tests: `engine.rs`
 //! - signatures of external agents' requests: `external.rs`
 //! - work on operations: `performance.rs`
+//! - entries of the ledger: `ledger.rs`; of components that are loaded: `admission.rs`
+//! - agents, components and settings that an operator defines: `catalogue.rs`; as events:
+//!   `resolved_config.rs`
+//! - what a step is shown: `view.rs`
 //! - the host's time: `clock.rs`
 //! - the sections of a prompt about tools, artifacts and peers: `prompting.rs`
 //! - the component of command lines: `line_component.rs`

@@ -1,6 +1,6 @@
 //! The start and the shutdown of a broker.
 
-use crate::admission::{self, TriggerEvent};
+use crate::admission::{self, AdmissionReason};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
@@ -104,7 +104,7 @@ impl Broker {
         core.keep_keys();
         restored::see_to(&core, parts.after_restore).await?;
         purge::finish_open(&core).await;
-        admission::admit(&core, &core.served(), TriggerEvent::Start, None).await?;
+        admission::admit(&core, &core.served(), AdmissionReason::Start, None).await?;
         let work = core.store.sessions_with_work(core.now()).await?;
         core.to_recover(work.len());
         core.recovering.begin(&core.store, was_ended, &work).await;

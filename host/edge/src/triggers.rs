@@ -133,7 +133,7 @@ impl Triggers {
             core.keep_up(name, move |_| task(shared.clone()));
         };
         keep_up("the clock of triggers", |it| Box::pin(clock::run(it)));
-        keep_up("the trigger run of triggers", |it| {
+        keep_up("the dispatch of trigger events", |it| {
             Box::pin(worker::run(dispatch::Dispatch(it)))
         });
         keep_up("the watch over folders", |it| Box::pin(files::run(it)));

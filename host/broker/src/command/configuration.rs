@@ -1,7 +1,7 @@
 //! Another configuration in the place of the present one, as a whole.
 
 use super::{Configuration, Error, MADE_DEFINITIONS_MAX};
-use crate::admission::{TriggerEvent, admit};
+use crate::admission::{AdmissionReason, admit};
 use crate::boxed::boxed;
 use crate::catalogue::Catalogue;
 use crate::journal::Context;
@@ -102,7 +102,7 @@ impl Configuration<'_> {
                 time: core.now(),
             }))
         });
-        admit(core, &next, TriggerEvent::Replacement, record).await?;
+        admit(core, &next, AdmissionReason::Replacement, record).await?;
         let gone = gone(&before.catalogue, &next.catalogue);
         core.serving.replace(next);
         core.runtime.forget_unused();
@@ -157,7 +157,7 @@ impl Configuration<'_> {
         let before = core.served();
         let next = with_made(next, made, before.clone()).await?;
         let next = Served::new(next, before.settings.clone());
-        admit(core, &next, TriggerEvent::Replacement, None).await?;
+        admit(core, &next, AdmissionReason::Replacement, None).await?;
         let gone = gone(&before.catalogue, &next.catalogue);
         core.serving.replace(next);
         core.runtime.forget_unused();

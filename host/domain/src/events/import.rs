@@ -8,7 +8,7 @@
 //! module never reads the host's configuration.
 //!
 //! This module can be removed: delete this file and `import/` (970 lines, and 520 of tests), its
-//! callers (`command/import.rs` of the broker and of the program, `routes/import.rs` of the API:
+//! callers (`command/import.rs` of the broker and of the program, `legacy/import.rs` of the API:
 //! 670), and the transition `agent/import_session.rs`. The event stays, for sessions that were
 //! imported.
 

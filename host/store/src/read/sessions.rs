@@ -111,7 +111,7 @@ row! {
         pub status: SessionStatus = "s.status",
         /// The run that is open.
         pub open_run: Option<RunId> = "s.open_run",
-        /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
+        /// The user or agent that began it: `user:<id>`, `agent:<path>` or `trigger:<name>`.
         pub started_by: String = "s.started_by",
         /// Its user.
         pub user_id: UserId = "s.user_id",

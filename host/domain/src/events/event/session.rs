@@ -37,7 +37,7 @@ pub struct SessionOpened {
     pub persona: Option<PersonaId>,
     /// The default model of its turns, if a message names no other.
     pub model: Option<String>,
-    /// The user or agent that began it: `user:<id>` or `agent:<definition>`.
+    /// The user or agent that began it: `user:<id>`, `agent:<path>` or `trigger:<name>`.
     pub started_by: String,
     /// The user for whom it is: the user who began it, or the user of the agent that did.
     pub user_id: UserId,
