@@ -31,7 +31,7 @@ const WORDS: &str = "A sentence of the length that people write when they ask fo
 const EVENTS_PER_COMMIT: usize = 1_000;
 /// Requests that are made at the same time.
 const REQUESTS_AT_ONCE: usize = 250;
-/// Events between two snapshots of a run, as the broker keeps them.
+/// Events between two snapshots of a run.
 const SNAPSHOT_EVENTS: u64 = 64;
 
 /// An agent with a session that nothing was said in.

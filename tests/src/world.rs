@@ -32,7 +32,7 @@ use store::{SessionRow, Store};
 use tempfile::TempDir;
 
 /// Time limit of anything in a test.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host in a box.
 #[derive(Debug)]

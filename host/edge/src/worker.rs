@@ -39,7 +39,7 @@ pub(crate) enum Next {
 }
 
 /// A kind of work items.
-pub(crate) trait Kind: Clone + Send + Sync + 'static {
+pub(crate) trait WorkItemKind: Clone + Send + Sync + 'static {
     /// A chat or a trigger: its items are processed one after the other.
     type Source: Clone + Eq + Hash + Send + Sync + 'static;
     /// An item as it was read.
@@ -160,7 +160,7 @@ impl<S: Clone + Eq + Hash> Desk<S> {
 }
 
 /// Processes the items of a kind until the edge stops.
-pub(crate) async fn run<K: Kind>(mut kind: K) {
+pub(crate) async fn run<K: WorkItemKind>(mut kind: K) {
     let mut desk = Desk::new();
     let mut working: JoinSet<(K::Source, Next)> = JoinSet::new();
     let mut replaced = kind.core().replacements();
@@ -198,7 +198,7 @@ pub(crate) async fn run<K: Kind>(mut kind: K) {
 
 /// Begins to process items, up to the maximum at a time. Returns the milliseconds after which there
 /// may be more to do.
-async fn begin<K: Kind>(
+async fn begin<K: WorkItemKind>(
     kind: &K,
     desk: &mut Desk<K::Source>,
     working: &mut JoinSet<(K::Source, Next)>,
@@ -229,7 +229,7 @@ async fn begin<K: Kind>(
 }
 
 /// Processes an item. After a panic it is tried again.
-async fn process<K: Kind>(kind: K, item: K::Item, failures: u32) -> Next {
+async fn process<K: WorkItemKind>(kind: K, item: K::Item, failures: u32) -> Next {
     let processed = AssertUnwindSafe(kind.process(item, failures)).catch_unwind();
     processed.await.unwrap_or_else(|panic| {
         let panic = panic_text(panic.as_ref());

@@ -1,5 +1,6 @@
 //! The ledger, a page at a time.
 
+use super::events::each_of_page;
 use crate::input::{Params, Position, page_query, read_query};
 use crate::problem::Problem;
 use crate::state::Api;
@@ -78,16 +79,14 @@ pub(super) async fn list(
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *broker.maintenance().durable().borrow();
     let after = page.after.map_or(0, |Position(after)| after);
-    let events = broker.feeds().events(after, filter, limit).await?;
-    let next_after = match events.last() {
-        Some(last) if events.len() == limit => last.position,
-        _ => last_position.max(after),
-    };
-    let lines = events
-        .iter()
-        .flat_map(wire::audit)
-        .filter(|line| page.has(&line.subject()))
-        .collect();
+    let mut lines = Vec::new();
+    let read = each_of_page(broker, filter, after, limit, |recorded| {
+        let of_event = wire::audit(recorded).into_iter();
+        lines.extend(of_event.filter(|line| page.has(&line.subject())));
+        // A step is read with all that was said in it.
+        serde_json::to_string(&recorded.event).map_or(0, |text| text.len())
+    });
+    let next_after = read.await?.unwrap_or(last_position.max(after));
     Ok(axum::Json(AuditList {
         lines,
         next_after,

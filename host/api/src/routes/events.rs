@@ -7,6 +7,8 @@ use crate::reading::{agents_with_content, note_agents};
 use crate::state::Api;
 use crate::wire;
 use axum::extract::State;
+use broker::Broker;
+use domain::event::Recorded;
 use domain::id::{AgentId, RunId, SessionId};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -74,31 +76,48 @@ pub(super) async fn list(
     // Read before the events are: none up to it can then be missing from the page.
     let last_position = *broker.maintenance().durable().borrow();
     let mut events = Vec::new();
-    let mut bytes = 0;
-    let mut next_after = after;
     let mut agents = BTreeSet::new();
-    loop {
-        let wanted = CHUNK.min(limit - events.len());
-        let chunk = broker.feeds().events(next_after, filter, wanted).await?;
-        agents.extend(agents_with_content(&chunk));
-        for recorded in &chunk {
-            let event = serde_json::value::to_raw_value(&wire::event(recorded)).unwrap_or_default();
-            bytes += event.get().len();
-            next_after = recorded.position;
-            events.push(event);
-        }
-        if chunk.len() < wanted {
-            next_after = next_after.max(last_position);
-            break;
-        }
-        if events.len() == limit || bytes >= PAGE_BYTES {
-            break;
-        }
-    }
+    let read = each_of_page(broker, filter, after, limit, |recorded| {
+        agents.extend(agents_with_content(std::slice::from_ref(recorded)));
+        let event = serde_json::value::to_raw_value(&wire::event(recorded)).unwrap_or_default();
+        let bytes = event.get().len();
+        events.push(event);
+        bytes
+    });
+    let next_after = read.await?.unwrap_or(last_position.max(after));
     note_agents(&api, &caller, REQUEST, agents).await?;
     Ok(axum::Json(EventList {
         events,
         next_after,
         last_position,
     }))
+}
+
+/// Reads the events of a page, a few at a time, until they are enough or too many bytes. `add` takes
+/// each of them and returns its size in bytes. Returns the position of the last one, or none if no
+/// others follow.
+pub(super) async fn each_of_page(
+    broker: &Broker,
+    filter: EventFilter,
+    mut after: u64,
+    limit: usize,
+    mut add: impl FnMut(&Recorded) -> usize + Send,
+) -> Result<Option<u64>, broker::Error> {
+    let mut left = limit;
+    let mut bytes = 0;
+    loop {
+        let wanted = CHUNK.min(left);
+        let chunk = broker.feeds().events(after, filter, wanted).await?;
+        for recorded in &chunk {
+            bytes += add(recorded);
+            after = recorded.position;
+        }
+        left -= chunk.len();
+        if chunk.len() < wanted {
+            return Ok(None);
+        }
+        if left == 0 || bytes >= PAGE_BYTES {
+            return Ok(Some(after));
+        }
+    }
 }

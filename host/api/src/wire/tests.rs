@@ -282,7 +282,7 @@ fn a_step_shows_what_was_said_started_and_settled() {
                 "time": "2023-11-14T22:13:20.000Z",
             }],
             "claimed": [], "client_actions": [],
-            "usage": { "wall_us": 0, "cpu_ticks": 0, "memory_bytes_peak": 0, "host_calls": 0, "log_bytes_dropped": 0 },
+            "usage": { "wall_us": 0, "cpu_ticks": 0, "memory_bytes_peak": 0, "host_calls": 0, "log_bytes_dropped": 0 }, "ledger": [],
         })
     );
 }

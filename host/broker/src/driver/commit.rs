@@ -27,8 +27,8 @@ use domain::step::Effect;
 use domain::time::Timestamp;
 use store::{AgentGuard, Clash, Commit, CommitError, Expected, Guard, QueueGuard, RunGuard};
 
-/// Number of events of a run between two of its snapshots.
-const SNAPSHOT_EVENTS: u64 = 64;
+/// Number of steps of a run between two of its snapshots.
+const SNAPSHOT_STEPS: u32 = 32;
 
 /// A step that was decided but not committed yet.
 pub(super) struct Plan {
@@ -238,6 +238,9 @@ impl Driver {
 
     /// Adds a snapshot of a long run, so that a restart does not fold it from its beginning.
     fn add_snapshot(&self, commit: &mut Commit, run: &Run, ends: bool) {
+        if ends || !run.step.is_multiple_of(SNAPSHOT_STEPS) {
+            return;
+        }
         let stream = Stream::Run(run.started.run);
         let before = match &self.phase {
             Phase::Running(running) => running.version,
@@ -250,9 +253,6 @@ impl Driver {
             .map(|append| append.events.len())
             .sum();
         let version = before + own as u64;
-        if ends || version / SNAPSHOT_EVENTS == before / SNAPSHOT_EVENTS {
-            return;
-        }
         commit
             .snapshots
             .extend(snapshot(run, version).map(|snapshot| (stream, snapshot)));

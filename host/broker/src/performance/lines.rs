@@ -6,6 +6,7 @@
 use crate::computing::Computes;
 use crate::core::Core;
 use crate::engine::Component;
+use crate::performance::tool::{BUSY_MS, BUSY_TRIES_MAX};
 use domain::event::RunStarted;
 use domain::grant::{Bound, GuestLimits};
 use domain::message::text_of;
@@ -18,6 +19,7 @@ use runtime::{CallAudit, EmptyBuckets, Level, Outcome, Ran, ToolCall, Unheard};
 use shell::{Answered, Command, CommandLine, Cut, LineOutcome, Output, TOOL, Tool};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 /// Lines that are carried out at a time in this process. The others wait.
 const LINES_MAX: usize = 4;
@@ -27,6 +29,8 @@ const LINES_OF_USER_MAX: usize = LINES_MAX - 1;
 const CPU_MS_MAX: u64 = 5_000;
 /// Milliseconds that it may take for that on a busy machine.
 const WALL_MS_MAX: u32 = 60_000;
+/// Bytes of the notes of which command has begun: those of more commands than a line has.
+const LOG_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of memory of a line.
 const MEMORY_BYTES_MAX: u64 = 128 << 20;
 
@@ -52,9 +56,19 @@ impl Line {
         in_place(&LINES, party(started), computes, self.run(core, started)).await
     }
 
-    /// Runs the line. Where a command meets a limit of the sandbox, the line is carried out again
-    /// up to that command, so that what was printed before is kept.
+    /// Runs the line. Where it fails after calls, its reader gets to know of these, and does not
+    /// write it again.
     async fn run(self, core: &Core, started: &RunStarted) -> Result<LineOutcome, Failure> {
+        let calls = self.answered.len();
+        match self.segment(core, started).await {
+            Err(failure) if calls > 0 => Ok(cut_off(&failure.message, calls)),
+            ended => ended,
+        }
+    }
+
+    /// Runs the line up to its end or its next call. Where a command meets a limit of the sandbox,
+    /// the line is carried out again up to that command, so that what was printed before is kept.
+    async fn segment(self, core: &Core, started: &RunStarted) -> Result<LineOutcome, Failure> {
         let component = core.served().catalogue.line_component.of_one_line().await;
         let component = component.map_err(|why| host_failure(&why))?;
         let calls = self.answered.len();
@@ -71,18 +85,16 @@ impl Line {
                         why: why.clone(),
                     });
                     let ran = line.called(core, &component, started, cut).await?;
-                    if let SegmentEnd::Ended(outcome) = outcome(ran.outcome)? {
+                    if let Ok(SegmentEnd::Ended(outcome)) = outcome(ran.outcome) {
                         return Ok(outcome);
                     }
                 }
-                let mut output = Output::default();
-                output.cut_off(&why, calls);
-                Ok(LineOutcome::Done(output.shown()))
+                Ok(cut_off(&why, calls))
             }
         }
     }
 
-    /// Calls the component once.
+    /// Calls the component once it has room for it, or gives up.
     async fn called(
         self: Arc<Self>,
         core: &Core,
@@ -96,19 +108,26 @@ impl Line {
             .await
             .map_err(|error| host_failure(&error.to_string()))?
             .map_err(|error| host_failure(&error.to_string()))?;
-        let call = call(started, arguments);
-        let audit = CallAudit::default();
         let bound = bound();
-        // A call has a large future.
-        let ran = Box::pin(core.runtime.call_noting(
-            component,
-            &bound,
-            call,
-            Arc::new(Unheard),
-            Arc::new(EmptyBuckets),
-            &audit,
-        ));
-        Ok(ran.await)
+        let mut tries = 0;
+        loop {
+            let audit = CallAudit::default();
+            // A call has a large future.
+            let ran = Box::pin(core.runtime.call_noting(
+                component,
+                &bound,
+                call(started, arguments.clone()),
+                Arc::new(Unheard),
+                Arc::new(EmptyBuckets),
+                &audit,
+            ));
+            let ran = ran.await;
+            tries += 1;
+            if !matches!(ran.outcome, Outcome::Busy) || tries == BUSY_TRIES_MAX {
+                return Ok(ran);
+            }
+            tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
+        }
     }
 
     /// Returns the line as the component takes it.
@@ -144,6 +163,13 @@ fn tool(tool: &domain::tool::ToolDefinition) -> Tool<'_> {
     }
 }
 
+/// Returns the outcome of a line that ends early after so many calls.
+fn cut_off(why: &str, calls: usize) -> LineOutcome {
+    let mut output = Output::default();
+    output.cut_off(why, calls);
+    LineOutcome::Done(output.shown())
+}
+
 /// Returns the limits of a line, which is granted nothing.
 fn bound() -> Bound {
     Bound {
@@ -151,6 +177,7 @@ fn bound() -> Bound {
             memory_bytes_max: MEMORY_BYTES_MAX,
             cpu_ms_max: CPU_MS_MAX,
             wall_ms_max: WALL_MS_MAX.into(),
+            log_bytes_max: LOG_BYTES_MAX,
             ..GuestLimits::default()
         },
         ..Bound::default()

@@ -32,9 +32,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Number of tries of a call while the runtime has no free place.
-const BUSY_TRIES_MAX: u32 = 20;
+pub(super) const BUSY_TRIES_MAX: u32 = 20;
 /// The pause between such tries, in milliseconds.
-const BUSY_MS: u64 = 250;
+pub(super) const BUSY_MS: u64 = 250;
 
 type ToolOutcome = Outcome<Result<Progress, ToolError>>;
 

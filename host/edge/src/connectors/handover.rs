@@ -3,7 +3,7 @@
 
 use super::{Shared, settling};
 use crate::core::Core;
-use crate::worker::{Desk, Kind, Next};
+use crate::worker::{Desk, Next, WorkItemKind};
 use domain::connector::{GATHERED_MS, ReplyRoute};
 use domain::time::Timestamp;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const TROUBLE_MS: u64 = 1_000;
 #[derive(Clone)]
 pub(super) struct Handover(pub(super) Arc<Shared>);
 
-impl Kind for Handover {
+impl WorkItemKind for Handover {
     type Source = ReplyRoute;
     type Item = ReplyRoute;
 

@@ -5,7 +5,7 @@
 
 use super::{Shared, calls, sending};
 use crate::core::Core;
-use crate::worker::{Desk, Kind, Next};
+use crate::worker::{Desk, Next, WorkItemKind};
 use domain::connector::ReplyRoute;
 use domain::path::ConnectorName;
 use domain::time::Timestamp;
@@ -46,7 +46,7 @@ impl Outbox {
     }
 }
 
-impl Kind for Outbox {
+impl WorkItemKind for Outbox {
     type Source = ReplyRoute;
     type Item = OutboundMessageRow;
 

@@ -236,15 +236,16 @@ impl Registry {
     /// Passes over those of the connectors that are not to do their work now. Returns whether there
     /// are any.
     pub(super) fn pass_over<'a>(&self, names: impl IntoIterator<Item = &'a ConnectorName>) -> bool {
+        // Locked first, as in `put`: a connector that is served anew in between stays passed over
+        // otherwise.
+        let passed_over = self.passed_over.lock();
+        let mut passed_over = passed_over.unwrap_or_else(PoisonError::into_inner);
         let not_at_work = names
             .into_iter()
             .filter(|name| self.at_work(name).is_none());
         let not_at_work: BTreeSet<_> = not_at_work.cloned().collect();
         let is_any = !not_at_work.is_empty();
-        let passed_over = self.passed_over.lock();
-        passed_over
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(not_at_work);
+        passed_over.extend(not_at_work);
         is_any
     }
 
@@ -259,11 +260,12 @@ impl Registry {
         let polling = next.values().filter(|it| it.is_polling()).count();
         self.polling.store(polling, Ordering::Relaxed);
         let before = {
+            let passed_over = self.passed_over.lock();
+            let mut passed_over = passed_over.unwrap_or_else(PoisonError::into_inner);
             let mut served = self.all.write().unwrap_or_else(PoisonError::into_inner);
+            passed_over.clear();
             std::mem::replace(&mut *served, next)
         };
-        let passed_over = self.passed_over.lock();
-        passed_over.unwrap_or_else(PoisonError::into_inner).clear();
         for served in before.into_values() {
             let now = self.get(&served.name);
             if now.is_none_or(|now| !Arc::ptr_eq(&now, &served)) {

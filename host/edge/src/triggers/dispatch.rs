@@ -3,7 +3,7 @@
 
 use super::{Shared, failing, trigger_run};
 use crate::core::{Core, panic_text};
-use crate::worker::{Desk, Kind, Next};
+use crate::worker::{Desk, Next, WorkItemKind};
 use domain::id::TriggerEventId;
 use domain::time::Timestamp;
 use domain::trigger::TriggerName;
@@ -20,7 +20,7 @@ const AGAIN_MS: u64 = 1_000;
 #[derive(Clone)]
 pub(super) struct Dispatch(pub(super) Arc<Shared>);
 
-impl Kind for Dispatch {
+impl WorkItemKind for Dispatch {
     type Source = TriggerName;
     type Item = TriggerEventRow;
 

@@ -114,9 +114,11 @@ pub(super) async fn failed(
     let is_over = retry_at.is_none() && !is_disabled && trigger_run::is_over(&row);
     events.extend(is_over.then(|| recording::paused(name, PauseReason::Done, now)));
     events.extend(failure.ledger.map(|ledger| *ledger));
-    let points = ["edge.fail.before", "edge.fail.after"];
     let state = TriggerEventState::Waiting;
-    recording::settle(shared, trigger_event, state, events, now, points).await?;
+    store::point("edge.fail.before");
+    let stored = recording::settle(shared, trigger_event, state, events, now).await;
+    store::point("edge.fail.after");
+    stored?;
     Ok(Next::GoOn)
 }
 

@@ -104,9 +104,11 @@ async fn record(
     if has_failed {
         events.extend(failed(row, now));
     }
-    let points = ["edge.posted.before", "edge.posted.after"];
     let state = TriggerEventState::Fired;
-    recording::settle(shared, trigger_event, state, events, now, points).await?;
+    store::point("edge.posted.before");
+    let stored = recording::settle(shared, trigger_event, state, events, now).await;
+    store::point("edge.posted.after");
+    stored?;
     Ok(Next::GoOn)
 }
 

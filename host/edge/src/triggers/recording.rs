@@ -74,8 +74,8 @@ pub(super) fn if_active(trigger: &TriggerName) -> Commit {
     })
 }
 
-/// Stores what became of a trigger event that is in a state, between two crash points. Returns
-/// false if it is not: it was processed, or given up, in between.
+/// Stores what became of a trigger event that is in a state. Returns false if it is not: it was
+/// processed, or given up, in between.
 ///
 /// # Errors
 /// The store does not take it.
@@ -85,7 +85,6 @@ pub(super) async fn settle(
     state: TriggerEventState,
     events: Vec<Event>,
     now: Timestamp,
-    [before, after]: [&'static str; 2],
 ) -> Result<bool, Error> {
     let name = &trigger_event.trigger;
     let commit = Commit::new().guard(TriggerGuard::TriggerEventIs {
@@ -95,10 +94,7 @@ pub(super) async fn settle(
     });
     let context = Context::new(format!("trigger:{name}"), now);
     let commit = append(commit, name, &context, events);
-    store::point(before);
-    let committed = shared.core.store().commit(commit).await;
-    store::point(after);
-    match committed {
+    match shared.core.store().commit(commit).await {
         Ok(_) => Ok(true),
         Err(CommitError::Conflict(_)) => Ok(false),
         Err(error) => Err(error.into()),

@@ -213,10 +213,11 @@ async fn acknowledge(
     let is_over = is_done || is_over(row);
     let mut events = following(row, &fired, is_over, now);
     events.extend(what.ledger);
-    let points = ["edge.fire.before", "edge.fire.after"];
     let state = TriggerEventState::Waiting;
-    let is_stored = recording::settle(shared, trigger_event, state, events, now, points).await?;
-    if !is_stored || fired.messages.is_empty() {
+    store::point("edge.fire.before");
+    let is_stored = recording::settle(shared, trigger_event, state, events, now).await;
+    store::point("edge.fire.after");
+    if !is_stored? || fired.messages.is_empty() {
         return Ok(Next::GoOn);
     }
     posting::post(shared, row, trigger_event, &fired).await
