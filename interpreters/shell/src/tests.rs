@@ -702,6 +702,8 @@ fn jq_replaces_texts_and_finds_their_place() {
     check("jq -n '\"abc\"|index(\"c\")'", "2\n");
     check("jq -nc '[[1,2,3][0,5]?, [1,2,3][1:]]'", "[1,null,[2,3]]\n");
     check("jq -nc '[1,\"a\"]|[.[]|.[0]?]'", "[]\n");
+    check("jq -nc '[null|.[:3]?]'", "[]\n");
+    check("jq -nc '[1,2,3]|.[(length/2|floor):]'", "[2,3]\n");
     check(
         "jq -nc '[3,1,2]|[sort,min,max,(unique|length)]'",
         "[[1,2,3],1,3,3]\n",
