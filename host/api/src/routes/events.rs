@@ -93,9 +93,9 @@ pub(super) async fn list(
     }))
 }
 
-/// Reads the events of a page, a few at a time, until they are enough or too many bytes. `add` takes
-/// each of them and returns its size in bytes. Returns the position of the last one, or none if no
-/// others follow.
+/// Reads the events of a page, a few at a time, until they are enough or too many bytes. `add`
+/// takes each of them and returns its size in bytes. Returns the position of the last one, or none
+/// if no others follow.
 pub(super) async fn each_of_page(
     broker: &Broker,
     filter: EventFilter,
