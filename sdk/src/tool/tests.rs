@@ -84,7 +84,7 @@ fn a_definition_follows_from_the_types() {
     );
     assert_eq!(
         brew.arguments["properties"]["drink"]["description"],
-        "What to brew."
+        "Drink to brew."
     );
     assert!(brew.arguments["properties"].get("sugarLumps").is_some());
     assert_eq!(
