@@ -3,9 +3,9 @@
 //! A line reaches the files of an agent's skills, which are texts in memory, and the tools of its
 //! commands, which the host calls as it calls any other tool. There is nothing else that it could
 //! reach: the component has no grant, and names no file system, network, clock or environment.
-//! What a line may take of time and memory is bounded by the host's sandbox, and not counted here.
+//! The host's sandbox bounds the time and memory of a line. Nothing is counted here.
 //!
-//! What a line needs and what comes of it is declared in `host/shell`, which the host links too.
+//! The input and the outcome of a line are declared in `host/shell`, which the host links too.
 //!
 //! ## Where things are
 //!
