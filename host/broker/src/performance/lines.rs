@@ -53,22 +53,14 @@ impl Line {
         started: &RunStarted,
         computes: &Computes,
     ) -> Result<LineOutcome, Failure> {
-        in_place(&LINES, party(started), computes, self.run(core, started)).await
-    }
-
-    /// Runs the line. Where it fails after calls, its reader gets to know of these, and does not
-    /// write it again.
-    async fn run(self, core: &Core, started: &RunStarted) -> Result<LineOutcome, Failure> {
         let calls = self.answered.len();
-        match self.segment(core, started).await {
-            Err(failure) if calls > 0 => Ok(cut_off(&failure.message, calls)),
-            ended => ended,
-        }
+        let ended = in_place(&LINES, party(started), computes, self.run(core, started)).await;
+        naming_calls(ended, calls)
     }
 
     /// Runs the line up to its end or its next call. Where a command meets a limit of the sandbox,
     /// the line is carried out again up to that command, so that what was printed before is kept.
-    async fn segment(self, core: &Core, started: &RunStarted) -> Result<LineOutcome, Failure> {
+    async fn run(self, core: &Core, started: &RunStarted) -> Result<LineOutcome, Failure> {
         let component = core.served().catalogue.line_component.of_one_line().await;
         let component = component.map_err(|why| host_failure(&why))?;
         let calls = self.answered.len();
@@ -160,6 +152,15 @@ fn tool(tool: &domain::tool::ToolDefinition) -> Tool<'_> {
         name: Cow::Borrowed(&tool.name),
         description: Cow::Borrowed(&tool.description),
         arguments: Cow::Borrowed(&tool.arguments),
+    }
+}
+
+/// Returns the end of a line that made so many calls. Where it failed after calls, it ends with a
+/// word on these: a failure alone would have its reader write the line, and make the calls, again.
+fn naming_calls(ended: Result<LineOutcome, Failure>, calls: usize) -> Result<LineOutcome, Failure> {
+    match ended {
+        Err(failure) if calls > 0 => Ok(cut_off(&failure.message, calls)),
+        ended => ended,
     }
 }
 

@@ -31,8 +31,8 @@ fn ids(rows: &[InboundMessageRow]) -> Vec<&str> {
 }
 
 async fn open_chats(sample: &Sample, received_before_ms: u64) -> Vec<OpenChat> {
-    let (before, without) = (at(received_before_ms), BTreeSet::new());
-    let chats = sample.store.open_chats(before, 10, &without).await;
+    let before = at(received_before_ms);
+    let chats = sample.store.open_chats(before, 10, &BTreeSet::new()).await;
     chats.unwrap()
 }
 

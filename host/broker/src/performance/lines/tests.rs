@@ -1,6 +1,6 @@
 //! Places of command lines, and the words for the limits of the sandbox.
 
-use super::{LINES_MAX, LINES_OF_USER_MAX, SegmentEnd, in_place, outcome};
+use super::{LINES_MAX, LINES_OF_USER_MAX, SegmentEnd, in_place, naming_calls, outcome};
 use crate::computing::Computing;
 use domain::delegate::Priority;
 use domain::id::{AgentId, SessionId};
@@ -9,6 +9,7 @@ use domain::operation::Progress;
 use futures::{FutureExt, poll};
 use llm::fair_semaphore::{FairSemaphore, Party};
 use runtime::Outcome;
+use shell::LineOutcome;
 use std::future::{pending, ready};
 use std::pin::pin;
 use std::sync::Arc;
@@ -130,5 +131,18 @@ fn a_limit_of_the_sandbox_is_told_in_words_and_a_fault_of_the_host_is_none() {
             (failure.code.as_str(), failure.retryable),
             (code, is_passing)
         );
+    }
+}
+
+#[test]
+fn a_line_that_fails_after_calls_names_them_and_is_no_failure() {
+    let full = || outcome(Outcome::Busy).map(|_| unreachable!("it has not ended"));
+    let failure = naming_calls(full(), 0).unwrap_err();
+    assert!(failure.retryable, "nothing was done yet: {failure:?}");
+    let Ok(LineOutcome::Done(shown)) = naming_calls(full(), 2) else {
+        panic!("it ends with a word on its calls");
+    };
+    for expected in [failure.message.as_str(), "the 2 calls that it made stand"] {
+        assert!(shown.contains(expected), "{shown}");
     }
 }
